@@ -67,7 +67,7 @@ from .state.model import StateModel as StateModel
 from .state.model import StateSchema as StateSchema
 from .strategies.protocol import Branch as Branch
 from .strategies.protocol import Node as Node
-from .strategies.protocol import Score as Score
+from .strategies.protocol import ScoreFunction as ScoreFunction
 from .strategies.strategies import BeamSearch as BeamSearch
 from .strategies.strategies import BestFirst as BestFirst
 from .strategies.strategies import BestOfN as BestOfN

@@ -52,10 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
             config.args.append(str(folder))
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "TraceFile | None":
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "CollectedTrace | None":
     """Collect traces that are directly in one of the folders."""
     if file_path.name.endswith(_SUFFIX) and file_path.parent.resolve() in parent.config.stash[_FOLDERS]:
-        return TraceFile.from_parent(parent, path=file_path)
+        return CollectedTrace.from_parent(parent, path=file_path)
     return None
 
 
@@ -103,7 +103,7 @@ def eval_result(request: pytest.FixtureRequest) -> Any:
     return result
 
 
-class TraceFile(pytest.File):
+class CollectedTrace(pytest.File):
     """A trace, collected as one test."""
 
     def collect(self) -> Iterable[pytest.Item]:

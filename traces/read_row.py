@@ -18,7 +18,7 @@ from .file.lines import START, Lines, begins_a_trace
 from .file.lock import holder_of, lock_holders
 from .file.record import Record
 from .file.safe_open import open_file, read_at, written_size
-from .file.tail import Ending, read_ending
+from .file.tail import TraceEnd, read_ending
 from .run_row import SHAPE, RunRow
 from .states.places import COMMIT
 
@@ -114,7 +114,7 @@ def _read(facts: dict[str, Any], data: Data, path: Path, figures: bool) -> None:
         facts["partial"] = True
 
 
-def _last_lines(data: Data, path: Path) -> tuple[Lines, int, Ending | None]:
+def _last_lines(data: Data, path: Path) -> tuple[Lines, int, TraceEnd | None]:
     """Return the last lines, their last commit, and the run's ending."""
     if not isinstance(data, bytes):
         tail = data[len(data) - _ENDS :]
@@ -160,7 +160,7 @@ def tokens_and_cost(usage: Mapping[str, Any]) -> tuple[int, float | None]:
     return used.tokens_in + used.tokens_out, None if used.unpriced else used.cost
 
 
-def _tail(lines: Lines, commit: int, ending: Ending) -> dict[str, Any]:
+def _tail(lines: Lines, commit: int, ending: TraceEnd) -> dict[str, Any]:
     """Return the facts of a trace's last lines."""
     reason, question = ending.stop_reason, ending.waiting[0] if ending.waiting else None
     last = lines.record_at(lines.data.rfind(b"\n", 0, lines.end - 1) + 1)

@@ -23,7 +23,7 @@ def page_of(trace: Any) -> str | None:
     return _makers[-1](trace)
 
 
-class RunView:
+class NotebookView:
     """A run's page in a notebook.
 
     The page is in a frame of its own, without access to the notebook. The frame may run the page's own script. It has

@@ -24,17 +24,17 @@ from .file.lines import Lines
 from .file.record import Record
 from .file.safe_open import file_at
 from .file.schema import DEPTH, is_shallow
-from .file.tail import Ending, read_ending
+from .file.tail import TraceEnd, read_ending
 from .notebook_cards import corrupt_card, trace_card
-from .run_page import RunView, page_of
-from .states.bases import Bases, Member
+from .run_page import NotebookView, page_of
+from .states.bases import Bases, FamilyMember
 from .states.places import FoundPlaces, Places, first_snapshot, record_end
 from .states.states import States
 from .step import Step
 from .stores.run_ref import RunRef
 from .stores.store_url import run_at
 from .trace_bytes import TraceBytes
-from .views import Records, Steps
+from .views import Records, TraceSteps
 
 State = TypeVar("State", covariant=True)
 _RESUME = b'\n{"kind":"resume",'
@@ -204,9 +204,9 @@ class Trace:
         return tuple(children_in(self._lines))
 
     @cached_property
-    def ending(self) -> Ending:
+    def ending(self) -> TraceEnd:
         """The status, stop reason, open requests and end record of the run."""
-        return read_ending(self._lines) or Ending("interrupted")
+        return read_ending(self._lines) or TraceEnd("interrupted")
 
     @property
     def status(self) -> str:
@@ -285,8 +285,8 @@ class Trace:
         """
         return self._bases.first_document(self._member())
 
-    def _member(self) -> Member:
-        return Member(self.run_id, self._lines, lambda run_id: self.relative(run_id)._member())
+    def _member(self) -> FamilyMember:
+        return FamilyMember(self.run_id, self._lines, lambda run_id: self.relative(run_id)._member())
 
     @cached_property
     def _places(self) -> Places:
@@ -304,9 +304,9 @@ class Trace:
         return self._states.at(self._places.state_end(step), step)
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> TraceSteps:
         """The committed steps; each is made on first use."""
-        return Steps(self._lines, self._places, self._states, self.value)
+        return TraceSteps(self._lines, self._places, self._states, self.value)
 
     @property
     def unfinished(self) -> Step | None:
@@ -463,9 +463,9 @@ class Trace:
                 self._memory.name(self.run_id)
         return self._memory
 
-    def view(self, height: int = 720) -> RunView:
+    def view(self, height: int = 720) -> NotebookView:
         """Return the page of `refold view` for a notebook, `height` pixels high."""
-        return RunView(self.run_id, page_of(self) or self._repr_html_(), height)
+        return NotebookView(self.run_id, page_of(self) or self._repr_html_(), height)
 
     def _repr_html_(self) -> str:
         """Return the run as a notebook shows it."""

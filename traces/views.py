@@ -64,7 +64,7 @@ class Loaded:
         return self._known[name]
 
 
-class Steps(Sequence[Step]):
+class TraceSteps(Sequence[Step]):
     """The committed steps of a trace; the most recently used are cached."""
 
     def __init__(self, lines: Lines, places: Places, states: States, value: Callable[[Any], Any]) -> None:

@@ -39,7 +39,7 @@ from ..run.live_run import LiveRun
 from ..run.start.plan import Limit
 from ..state.model import StateSchema
 from ..strategies.choice import best_of, checked_choice, in_order, score_of, verdict
-from ..strategies.protocol import BranchStrategy, CandidateScore, Node, Score
+from ..strategies.protocol import BranchStrategy, CandidateScore, Node, ScoreFunction
 from .candidate_child import BranchPoint, CandidateChild, Earlier
 from .environments import Worlds
 
@@ -154,7 +154,7 @@ class Exploration:
                 raise UsageError(f"candidate {place} was cancelled before it ended; grow it again")
         return [self._nodes[place] for place in places]
 
-    async def rate(self, *nodes: Node, score: Score) -> list[float]:
+    async def rate(self, *nodes: Node, score: ScoreFunction) -> list[float]:
         """See Branch.rate."""
         self._check_known(*nodes)
 

@@ -105,7 +105,7 @@ def _awaitable(error: BaseException) -> BaseException:
     return wrapped
 
 
-class Job(_Call, asyncio.Future[Any]):
+class ThreadJob(_Call, asyncio.Future[Any]):
     """A call from an asyncio loop, and the future of its result.
 
     One task awaits the job. If that task is cancelled, the call is abandoned.
@@ -326,6 +326,6 @@ def in_thread(fn: Fn, kwargs: dict[str, Any]) -> Awaitable[Any]:
     counts = threading.get_ident() not in RUNNING  # for a loop in a worker thread, the worker's own job counts
     if loop is None:
         return _Call(fn, kwargs, context, counts).on_trio()
-    job = Job(fn, kwargs, context, counts, loop)
+    job = ThreadJob(fn, kwargs, context, counts, loop)
     _pool.give(job)
     return job

@@ -139,7 +139,7 @@ class Host(Protocol):
         """Return seconds since the epoch."""
 
 
-class Span(Protocol):
+class CallScope(Protocol):
     """A hook (its frame) or a call, which ends all calls inside."""
 
     over: bool
@@ -160,7 +160,7 @@ class Frame(Lane):
     started = 0
     over = False
     open: set[Any] | None = None
-    within: Span | None = None
+    within: CallScope | None = None
     """The span; None if the frame is its own span, as a reference to itself would need the garbage collector."""
     rngs: dict[tuple[str, str], Random] | None = None
     """The random streams in use, by lane and name."""
@@ -173,7 +173,7 @@ class Frame(Lane):
         parent: int | None = None,
         prefix: bytes = b"",
         call: Any = None,
-        span: Span | None = None,
+        span: CallScope | None = None,
         lane: str | None = None,
     ) -> None:
         self.counts = {}
@@ -201,7 +201,7 @@ class Frame(Lane):
             end_open_calls(self)
 
     @property
-    def span(self) -> Span:
+    def span(self) -> CallScope:
         """The hook or call with which the calls made here end."""
         return self if self.within is None else self.within
 

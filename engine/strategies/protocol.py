@@ -20,7 +20,7 @@ from ..endings import StopReason
 from ..loop.decision import Decision
 
 
-class Score(Protocol):
+class ScoreFunction(Protocol):
     """Rates a state, higher is better; may be async and perform effects."""
 
     def __call__(self, state: Any, /) -> float | Awaitable[float]:
@@ -94,7 +94,7 @@ class Branch(Protocol):
                 engine's strategy resolves the child's branches, too.
         """
 
-    async def rate(self, *nodes: Node, score: Score) -> list[float]:
+    async def rate(self, *nodes: Node, score: ScoreFunction) -> list[float]:
         """Return the scores of the nodes, `score(node.state)` each.
 
         Async scores are called several at a time. A node is rated once, and keeps its score as `node.score`. A lost

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...traces.errors import UsageError
 from .choice import best_of
-from .protocol import Branch, CandidateScore, Node, Score
+from .protocol import Branch, CandidateScore, Node, ScoreFunction
 
 
 def _check(strategy: Any, *whole: str) -> None:
@@ -29,7 +29,7 @@ def _check(strategy: Any, *whole: str) -> None:
             raise UsageError(f"{each} of {name} must be a whole number of at least 1, got {value!r}")
 
 
-async def _rated(branch: Branch, nodes: list[Node], score: Score) -> list[Node]:
+async def _rated(branch: Branch, nodes: list[Node], score: ScoreFunction) -> list[Node]:
     """Rate the nodes that are not lost, and return them."""
     kept = [node for node in nodes if node.lost is None]
     await branch.rate(*kept, score=score)
@@ -67,7 +67,7 @@ class BestOfN:
     Each child runs for `steps` steps, or to its end.
     """
 
-    score: Score
+    score: ScoreFunction
     steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class BeamSearch:
 
     width: int
     depth: int
-    score: Score
+    score: ScoreFunction
 
     def __post_init__(self) -> None:
         _check(self, "width", "depth")
@@ -118,7 +118,7 @@ class BestFirst:
     Norvig, Artificial Intelligence: A Modern Approach, section "Best-first search".)
     """
 
-    score: Score
+    score: ScoreFunction
     max_expansions: int = 100
 
     def __post_init__(self) -> None:
@@ -159,7 +159,7 @@ class MonteCarloTreeSearch:
         max_depth: how many branches deep a rollout goes at most.
     """
 
-    score: Score
+    score: ScoreFunction
     rollouts: int = 50
     exploration: float = 1.4
     max_depth: int = 50

@@ -14,7 +14,7 @@ from .manifest import MANIFEST, NOT_HERE, read_manifest
 from .parts.agents import CapabilityAgent, load_agent
 from .parts.python_files import Collector
 from .parts.servers import servers_of
-from .places import Places
+from .places import CapabilityFiles
 from .views import stamped, viewed
 
 _SKILL = "SKILL.md"
@@ -35,7 +35,7 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
         folder = folder.parent
     manifest = read_manifest(folder)
     health = Health(manifest.name)
-    places = Places(folder, health)
+    places = CapabilityFiles(folder, health)
     stand_ins: dict[str, None] = {}
     collector = Collector(places, Importer(folder, manifest.name, lambda name: stand_ins.setdefault(name)), health)
     namespace = () if bundled else (manifest.name,)
@@ -68,7 +68,9 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
     return capability
 
 
-def _skills(paths: list[str] | None, namespace: tuple[str, ...], places: Places, health: Health) -> list[Skill]:
+def _skills(
+    paths: list[str] | None, namespace: tuple[str, ...], places: CapabilityFiles, health: Health
+) -> list[Skill]:
     found: dict[str, Skill] = {}
     for path in places.files("skills", paths, lambda file: file.name == _SKILL):
         file = places.relative(path)
@@ -85,7 +87,7 @@ def _skills(paths: list[str] | None, namespace: tuple[str, ...], places: Places,
     return list(found.values())
 
 
-def _agents(paths: list[str] | None, places: Places, health: Health) -> dict[str, CapabilityAgent]:
+def _agents(paths: list[str] | None, places: CapabilityFiles, health: Health) -> dict[str, CapabilityAgent]:
     found: dict[str, CapabilityAgent] = {}
     for path in places.files("agents", paths, lambda file: file.suffix == ".md"):
         file = places.relative(path)

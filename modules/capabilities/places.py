@@ -13,7 +13,7 @@ Wanted = Callable[[Path], bool]
 """Returns whether a file is of the kind to look for."""
 
 
-class Places:
+class CapabilityFiles:
     """The files of one capability."""
 
     def __init__(self, root: Path, health: Health) -> None:

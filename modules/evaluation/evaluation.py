@@ -20,7 +20,7 @@ from ...traces.printable import message_of
 from ...traces.secret_table import without_password
 from ...traces.stores import RunRef, TraceStore, open_store
 from ...traces.stores.task_table import TaskRow
-from ..run_sets import Executor, SetLimits, SetProgress, Stop, arun_set
+from ..run_sets import Executor, SetLimits, SetProgress, StopRequest, arun_set
 from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of
 from ..run_sets.ends import NOTHING, earlier_usage, sources_of
@@ -115,11 +115,11 @@ class Evaluation:
 
         Ctrl-C once lets running tasks finish; twice cuts them off.
         """
-        stop = Stop()
+        stop = StopRequest()
         return run_until_signals(partial(self.run, on_progress, stop), stop, "await evaluation.run()")
 
     async def run(
-        self, on_progress: Callable[[SetProgress], Any] | None = None, stop: Stop | None = None
+        self, on_progress: Callable[[SetProgress], Any] | None = None, stop: StopRequest | None = None
     ) -> EvalResult:
         """Run what is missing, score all runs, and return the result."""
         kept = _Kept() if self.folder is None else None

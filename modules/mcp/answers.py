@@ -1,8 +1,8 @@
 """Reads a server's messages: each answer ends its call, readable or not.
 
 The package `mcp` drops what it cannot parse, so a call whose answer is malformed would wait until its timeout, and then
-seem not to be carried out. Every transport therefore passes what arrives through `Answers`, which yields only messages
-that the package accepts.
+seem not to be carried out. Every transport therefore passes what arrives through `OpenRequests`, which yields only
+messages that the package accepts.
 """
 
 import json
@@ -40,7 +40,7 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _VALUE = re.compile(r"""\s*:\s*("[^"\\]{0,99}"|-?\d{1,18}(?![\d.eE]))?""")
 
 
-class Answers:
+class OpenRequests:
     """The open requests of a connection, and the reader of their answers.
 
     `begun` has the lines of a message that is spread over lines.

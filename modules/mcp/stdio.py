@@ -25,7 +25,7 @@ from mcp.os.win32.utilities import (
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from .answers import Answers, opened_brackets
+from .answers import OpenRequests, opened_brackets
 from .errors import MCPConnectionError
 
 log = logging.getLogger("refold")
@@ -56,7 +56,7 @@ async def child_streams(
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Start a process, and yield the streams from it and to it.
 
-    Lines are read by `Answers`. A line that is longer than `max_line_bytes` ends the
+    Lines are read by `OpenRequests`. A line that is longer than `max_line_bytes` ends the
     connection: the block is cancelled, and raises MCPConnectionError in an error group. Raises OSError if the process
     cannot start.
     """
@@ -64,7 +64,7 @@ async def child_streams(
     received, reading = anyio.create_memory_object_stream[SessionMessage](0)
     writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
-    answers = Answers()
+    answers = OpenRequests()
 
     async def read() -> None:
         async with aclosing(_lines(process.stdout, server, max_line_bytes, answers)) as lines:
@@ -110,7 +110,7 @@ async def child_streams(
             stream.close()
 
 
-async def _lines(output: ByteReceiveStream, server: str, most: int, answers: Answers) -> AsyncGenerator[bytes]:
+async def _lines(output: ByteReceiveStream, server: str, most: int, answers: OpenRequests) -> AsyncGenerator[bytes]:
     """Yield the lines of an output, without an incomplete last line.
 
     After a pause, and at the end, a line without its end is yielded if its JSON is complete. An empty line stands for

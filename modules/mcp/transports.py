@@ -11,7 +11,7 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from .answers import Answers
+from .answers import OpenRequests
 from .config.hidden_secrets import shown_url
 from .config.server_config import DEFAULT_MAX_LINE_BYTES
 from .errors import MCPAuthRequiredError, MCPConnectionError
@@ -77,7 +77,7 @@ async def http_streams(connection: Mapping[str, Any], auth: httpx2.Auth | None, 
                 async with streamable_http_client(url, http_client=client, max_sse_event_size=most) as streams:
                     yield streams
                 return
-        create = partial(_HttpClient, server, answers=Answers())
+        create = partial(_HttpClient, server, answers=OpenRequests())
         async with sse_client(url, headers, timeout, read, create, auth) as streams:
             yield streams
     finally:
@@ -118,14 +118,14 @@ def _json_rpc_error(answer: httpx2.Response) -> dict[str, Any] | None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """An HTTP client that limits answers, and lets `Answers` read them.
+    """An HTTP client that limits answers, and lets `OpenRequests` read them.
 
     With `answers`, they come on a stream of their own (SSE); otherwise each is the reply to its request. It reports a
     lost session as `SESSION_GONE`.
     """
 
     def __init__(
-        self, server: str, headers: Mapping[str, str] | None = None, answers: Answers | None = None, **options: Any
+        self, server: str, headers: Mapping[str, str] | None = None, answers: OpenRequests | None = None, **options: Any
     ) -> None:
         # An answer that was not asked to be packed, and is, has a smaller limit: it may unpack to a thousand times.
         super().__init__(headers={"accept-encoding": "identity", **(headers or {})}, **options)
@@ -134,7 +134,7 @@ class _HttpClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request; replace a lost session's 404, and unreadable answers."""
-        answers, sent = self._answers or Answers(), _message(request)
+        answers, sent = self._answers or OpenRequests(), _message(request)
         number = sent.get("id")
         answers.sent(number, sent.get("method"), sent.get("params"))
         answer = await super().send(request, **options)
@@ -172,9 +172,9 @@ def _is_stream(answer: httpx2.Response) -> bool:
 
 
 class _Events(httpx2.AsyncByteStream):
-    """A stream of events whose messages are read by `Answers`."""
+    """A stream of events whose messages are read by `OpenRequests`."""
 
-    def __init__(self, answer: httpx2.Response, answers: Answers, number: Any) -> None:
+    def __init__(self, answer: httpx2.Response, answers: OpenRequests, number: Any) -> None:
         self._answer, self._answers, self._number = answer, answers, number
         self._events: Any = aiter(httpx2.EventSource(answer, max_event_size=DEFAULT_MAX_LINE_BYTES))
         self._read = self._texts()

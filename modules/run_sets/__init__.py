@@ -17,7 +17,7 @@ from .errors import SetMismatchError
 from .executors import Executor, Local
 from .plan import SetLimits, SetPlan
 from .progress import SetProgress, SetResult
-from .stop import Stop
+from .stop import StopRequest
 from .worker import Worker
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "SetPlan",
     "SetProgress",
     "SetResult",
-    "Stop",
+    "StopRequest",
     "Worker",
     "arun_set",
     "run_set",

@@ -26,7 +26,7 @@ from .executors import Executor, executor_of
 from .outage import through_outage
 from .plan import LEASE_SECONDS, ModuleLike, SetLimits, SetPlan, as_module, check_options, error_names, load_module
 from .progress import RateMeter, SetProgress, SetResult, progress_of
-from .stop import Stop, run_until_signals
+from .stop import StopRequest, run_until_signals
 from .table import (
     Changed,
     check_code,
@@ -84,7 +84,7 @@ def run_set(
         SetMismatchError: the set has other tasks under these ids, another module, or other arguments of the module.
         UsageError: an argument is not valid, or two tasks have the same id.
     """
-    stop = Stop()
+    stop = StopRequest()
     work = partial(
         arun_set,
         module,
@@ -118,13 +118,13 @@ async def arun_set(
     changed: Changed = "refuse",
     on_progress: OnProgress | None = None,
     lease_seconds: float = LEASE_SECONDS,
-    stop: Stop | None = None,
+    stop: StopRequest | None = None,
 ) -> SetResult:
     """Run a set inside an event loop; see `run_set`.
 
     `stop` stops the set; the caller handles signals. A cancellation cuts off the running tasks, and is raised again.
     """
-    stop, given = stop or Stop(), _tasks(tasks)
+    stop, given = stop or StopRequest(), _tasks(tasks)
     if changed not in ("refuse", "keep"):
         raise UsageError(f"changed must be 'refuse' or 'keep', got {changed!r}")
     check_retry(retry)
@@ -165,7 +165,7 @@ async def _run(
     retry: Collection[str],
     changed: Changed,
     on_progress: OnProgress | None,
-    stop: Stop,
+    stop: StopRequest,
 ) -> SetResult:
     table = store.tasks(plan.set_id)
     await to_thread.run_sync(refuse_changed, table, tasks, changed)
@@ -203,7 +203,7 @@ async def one_error() -> AsyncIterator[None]:
         raise error from error.__cause__
 
 
-async def _watch(table: TaskTable, meter: RateMeter, on_progress: OnProgress | None, stop: Stop) -> None:
+async def _watch(table: TaskTable, meter: RateMeter, on_progress: OnProgress | None, stop: StopRequest) -> None:
     while on_progress is not None:
         found = await through_outage(partial(_look, table))
         on_progress(meter.measured(found, monotonic(), stopping=stop.draining))

@@ -15,7 +15,7 @@ _LONGEST = STALE_SECONDS / 3
 """The longest time in seconds between two beats, because money that is not renewed counts as spent."""
 
 
-class Heartbeat:
+class LeaseHeartbeat:
     """Extends the leases of `owner` in time.
 
     It does so three times within the length of a lease, and at least every 20 seconds. `on_lost` is called in this

@@ -47,7 +47,7 @@ class Room(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class WorkerAccount:
     """What one worker has spent and holds, in US dollars.
 
     `possible` is the part of `spent` that lost calls may have cost: calls that failed, or whose worker died. `lost`
@@ -66,13 +66,13 @@ class Account:
     refused: float = 0.0
     at: float = 0.0
 
-    def losing(self, bound: float | None, limit: float) -> "Account":
+    def losing(self, bound: float | None, limit: float) -> "WorkerAccount":
         """Return the account after a call that may have cost its bound."""
         if bound is None:
             return replace(self, lost=self.lost + 1, lost_under=max(self.lost_under, limit))
         return replace(self, spent=self.spent + bound, possible=self.possible + bound)
 
-    def without_stale(self, now: float, limit: float) -> "Account":
+    def without_stale(self, now: float, limit: float) -> "WorkerAccount":
         """Return the account with the calls of a silent process as lost."""
         if now - self.at <= STALE_SECONDS:
             return self
@@ -87,7 +87,7 @@ class Ledger:
     """
 
     limit: float
-    accounts: Mapping[str, Account]
+    accounts: Mapping[str, WorkerAccount]
     is_priced: bool = False
 
     @classmethod
@@ -96,7 +96,7 @@ class Ledger:
         found = document or {}
         recorded = float(found.get("limit", limit or 0.0))
         accounts = {
-            owner: Account(**{**each, "held": tuple(each["held"])}).without_stale(now, recorded)
+            owner: WorkerAccount(**{**each, "held": tuple(each["held"])}).without_stale(now, recorded)
             for owner, each in found.get("accounts", {}).items()
         }
         return cls(recorded if limit is None else limit, accounts, is_priced)
@@ -193,7 +193,7 @@ class SharedBudget:
         self._clock = clock
         self._is_priced = is_priced
         self._lock = threading.Lock()
-        self._account = Account()
+        self._account = WorkerAccount()
         self._is_written = True
         self.queue = anyio.Lock()
         """The order in which the requests of this worker reserve money."""
@@ -251,13 +251,13 @@ class SharedBudget:
         ledger = Ledger.read(document, now, self._limit, is_priced=self._is_priced)
         return version, replace(ledger, accounts={**ledger.accounts, self._owner: self._account})
 
-    def _without(self, held: Held) -> Account:
+    def _without(self, held: Held) -> WorkerAccount:
         left = list(self._account.held)
         for bound in held:
             left.remove(bound)
         return replace(self._account, held=tuple(left))
 
-    def _change(self, account: Account) -> None:
+    def _change(self, account: WorkerAccount) -> None:
         self._account, self._is_written = account, False
         try:
             self._write()
@@ -270,7 +270,7 @@ class SharedBudget:
             if self._put(version, ledger, self._account):
                 return
 
-    def _put(self, version: int, ledger: Ledger, account: Account) -> bool:
+    def _put(self, version: int, ledger: Ledger, account: WorkerAccount) -> bool:
         self._is_written = False  # if the store fails, the write may have been made
         accounts = {**ledger.accounts, self._owner: replace(account, at=self._clock())}
         if not self._table.put_document(NAME, replace(ledger, accounts=accounts).to_dict(), version):

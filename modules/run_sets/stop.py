@@ -17,7 +17,7 @@ from ...engine import run_blocking
 R = TypeVar("R")
 
 
-class Stop:
+class StopRequest:
     """A person's request to stop a set: `drain`, and then `cut`.
 
     It belongs to one event loop; from a signal handler or another thread, call its methods through the loop.
@@ -55,7 +55,7 @@ class Stop:
             listener()
 
 
-def run_until_signals(work: Callable[[], Awaitable[R]], stop: Stop, instead: str) -> R:
+def run_until_signals(work: Callable[[], Awaitable[R]], stop: StopRequest, instead: str) -> R:
     """Run `work` in a new event loop, with Ctrl-C as `stop`.
 
     The first Ctrl-C drains, the second one cuts off, and a third one raises KeyboardInterrupt. `instead` is the call to

@@ -50,12 +50,12 @@ from .ends import (
     status_of,
     usage_figures,
 )
-from .heartbeat import Heartbeat
+from .heartbeat import LeaseHeartbeat
 from .outage import through_outage
 from .plan import SetPlan
 from .request_gate import RunGate
 from .shared_budget import SharedBudget
-from .stop import Stop
+from .stop import StopRequest
 from .table import all_rows
 
 R = TypeVar("R")
@@ -84,7 +84,7 @@ class Worker:
         self,
         plan: SetPlan,
         store: TraceStore,
-        stop: Stop,
+        stop: StopRequest,
         *,
         number: str = "0",
         concurrency: int,
@@ -131,7 +131,7 @@ class Worker:
                 anyio.from_thread.run_sync(self._give_up, key, token=loop)
 
         renew = None if self._shared_budget is None else self._shared_budget.renew
-        heart = Heartbeat(self._table, self.owner, self.plan.lease_seconds, self._held, lost, renew)
+        heart = LeaseHeartbeat(self._table, self.owner, self.plan.lease_seconds, self._held, lost, renew)
         heart.start()
         try:
             async with anyio.create_task_group() as group:
@@ -232,7 +232,7 @@ class Worker:
         The lease is extended by the worker that has claimed it.
         """
         renew = None if self._shared_budget is None else self._shared_budget.renew
-        heart = Heartbeat(self._table, self.owner, self.plan.lease_seconds, set, lambda key: None, renew)
+        heart = LeaseHeartbeat(self._table, self.owner, self.plan.lease_seconds, set, lambda key: None, renew)
         heart.start()
         try:
             await self._try(lease)

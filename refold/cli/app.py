@@ -359,7 +359,7 @@ def export(
     Each format takes a FILE, or - for stdout, or a URL. Without TRACE, export
     the newest in the folder of traces.
     """
-    from .commands.export import Options
+    from .commands.export import ExportOptions
     from .commands.export import export as export_runs
     from .input.find_trace import find_runs
 
@@ -373,4 +373,4 @@ def export(
         "openai": openai,
         "jsonl": jsonl,
     }
-    return export_runs(paths, wanted, Options(full, content, force, family, compare))
+    return export_runs(paths, wanted, ExportOptions(full, content, force, family, compare))

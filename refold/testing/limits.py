@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 
 @dataclass(frozen=True)
-class Limits:
+class ValueLimits:
     """The limits of a value: bounds, sizes, and a text's pattern.
 
     `above` and `below` exclude the bound itself.
@@ -27,7 +27,7 @@ class Limits:
     places: int | None = None
 
     @classmethod
-    def of(cls, metadata: Iterable[Any]) -> "Limits":
+    def of(cls, metadata: Iterable[Any]) -> "ValueLimits":
         """Return the limits in an annotation's metadata; ignore all other metadata."""
         known = {field.name for field in fields(cls)}
         found: dict[str, Any] = {}

@@ -23,7 +23,7 @@ from pydantic import JsonValue, ValidationError
 from ..engine import StateModel, StateSchema
 from ..engine.annotations import behind_alias, is_alias
 from ..errors import StateValueError
-from .limits import Limits
+from .limits import ValueLimits
 
 M = TypeVar("M", bound=StateModel)
 
@@ -105,7 +105,7 @@ class _Maker:
 
     def of(self, annotation: Any, metadata: Sequence[Any] = ()) -> SearchStrategy[Any]:
         """Return the strategy of one annotation, within the limits in its metadata."""
-        limits = Limits.of(metadata)
+        limits = ValueLimits.of(metadata)
         if annotation is not JsonValue and is_alias(annotation):
             return self.of(behind_alias(annotation), metadata)
         if isinstance(annotation, NewType):
@@ -128,7 +128,7 @@ class _Maker:
         empty = self._empty(origin or annotation, annotation, limits)
         return contained if empty is None else st.one_of(*[st.builds(empty)] * 4, contained)
 
-    def _empty(self, kind: Any, annotation: Any, limits: Limits) -> Callable[[], Any] | None:
+    def _empty(self, kind: Any, annotation: Any, limits: ValueLimits) -> Callable[[], Any] | None:
         """Return the function that makes an empty container, or None.
 
         It is used if the container's items may be of a model that is being made. Four of five such containers are
@@ -141,7 +141,7 @@ class _Maker:
             return tuple if get_args(annotation)[-1:] == (Ellipsis,) else None
         return dict if kind in (dict, abc.Mapping, abc.MutableMapping) else list
 
-    def container(self, kind: Any, args: tuple[Any, ...], limits: Limits) -> SearchStrategy[Any] | None:
+    def container(self, kind: Any, args: tuple[Any, ...], limits: ValueLimits) -> SearchStrategy[Any] | None:
         sizes = limits.sizes(default=4)
         if kind in (list, abc.Sequence, abc.MutableSequence):
             return st.lists(self.of(args[0] if args else Any), **sizes)
@@ -173,7 +173,7 @@ def _with_steps(values: dict[str, Any], max_steps: int, current_step: int) -> di
     return {**values, "max_steps": max_steps, "current_step": min(current_step, max_steps)}
 
 
-def _leaf(kind: Any, limits: Limits, maker: _Maker) -> SearchStrategy[Any]:
+def _leaf(kind: Any, limits: ValueLimits, maker: _Maker) -> SearchStrategy[Any]:
     """Return the strategy of a type that contains no other types."""
     if not isinstance(kind, type):
         return st.from_type(kind)
@@ -187,14 +187,14 @@ def _leaf(kind: Any, limits: Limits, maker: _Maker) -> SearchStrategy[Any]:
     return st.from_type(kind)
 
 
-def _texts(kind: type, limits: Limits) -> SearchStrategy[Any]:
+def _texts(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
     letters = st.characters(codec="utf-8")
     if limits.pattern is None:
         return st.text(letters, **limits.sizes())
     return st.from_regex(limits.pattern, alphabet=letters).filter(limits.fits_size)
 
 
-def _integers(kind: type, limits: Limits) -> SearchStrategy[Any]:
+def _integers(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
     low, high = limits.whole(-(2**63), 2**64 - 1)
     step = limits.multiple_of
     if step is None:
@@ -202,7 +202,7 @@ def _integers(kind: type, limits: Limits) -> SearchStrategy[Any]:
     return st.integers(-(-low // step), high // step).map(lambda n: n * step)
 
 
-def _floats(kind: type, limits: Limits) -> SearchStrategy[Any]:
+def _floats(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
     found = st.floats(
         limits.low,
         limits.high,
@@ -214,26 +214,26 @@ def _floats(kind: type, limits: Limits) -> SearchStrategy[Any]:
     return found if limits.multiple_of is None else st.integers(-(10**6), 10**6).map(limits.multiple_of.__mul__)
 
 
-def _decimals(kind: type, limits: Limits) -> SearchStrategy[Any]:
+def _decimals(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
     return st.decimals(limits.low, limits.high, allow_nan=False, allow_infinity=False, places=limits.places)
 
 
-def _dates(kind: type, limits: Limits) -> SearchStrategy[Any]:
+def _dates(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
     return st.dates(limits.low or date.min, limits.high or date.max)
 
 
-def _datetimes(kind: type, limits: Limits) -> SearchStrategy[Any]:
+def _datetimes(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
     low, high = (each and each.replace(tzinfo=None) for each in (limits.low, limits.high))
     drawn = st.datetimes(low or datetime.min, high or datetime.max, timezones=_ZONES)
     return drawn.map(lambda each: each.replace(fold=0))
 
 
-def _paths(kind: type, limits: Limits) -> SearchStrategy[Any]:
+def _paths(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
     names = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=8)
     return st.lists(names, min_size=1, max_size=4).map(lambda parts: kind("/".join(parts)))
 
 
-_LIMITED: tuple[tuple[type, Callable[[type, Limits], SearchStrategy[Any]]], ...] = (
+_LIMITED: tuple[tuple[type, Callable[[type, ValueLimits], SearchStrategy[Any]]], ...] = (
     (str, _texts),
     (int, _integers),
     (float, _floats),

@@ -29,7 +29,7 @@ _DIVERGENCES = 50
 Observer = Callable[[Record], None]
 
 
-class Divergence(Protocol):
+class DivergenceView(Protocol):
     """A difference found by verification, such as `refold.engine.Divergence`."""
 
     @property
@@ -44,7 +44,7 @@ class Divergence(Protocol):
     def run(self) -> str | None: ...  # noqa: D102
 
 
-class Runner(Protocol):
+class ActionRunner(Protocol):
     """Carries out actions on the runs of one module.
 
     Each action returns when the run has ended.
@@ -65,7 +65,7 @@ class Runner(Protocol):
     ) -> None:
         """Fork a run into the folder `home`."""
 
-    def verify(self, trace: Trace) -> Sequence[Divergence]:
+    def verify(self, trace: Trace) -> Sequence[DivergenceView]:
         """Run the hooks of a trace again, and return the differences."""
 
 
@@ -88,7 +88,7 @@ class Modules(Protocol):
         Returns None if the user named the code. Raises `RefoldError` if the code may not or cannot be loaded.
         """
 
-    def runner(self, trace: Trace, *, verifying: bool = False) -> Runner:
+    def runner(self, trace: Trace, *, verifying: bool = False) -> ActionRunner:
         """Load the code for a run; raises `RefoldError` if that fails."""
 
 
@@ -218,7 +218,7 @@ class Actions:
             raise ProblemError(409, "corrupt", f"the trace cannot be read: {row.problem}")
         return name, Trace.load(self._folder.path(name))
 
-    def _runner(self, name: str, trace: Trace, *, verifying: bool = False) -> Runner:
+    def _runner(self, name: str, trace: Trace, *, verifying: bool = False) -> ActionRunner:
         try:
             question = self._modules.question(trace)
             if question is not None and (name, question) not in self._agreed:

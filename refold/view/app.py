@@ -35,7 +35,7 @@ from .live import EventStream, Live
 from .pages import changes, chat, columns, history, run, search, step, values
 from .pages.folder import compare, evaluations, family, runs, sets
 from .pages.problems import ProblemError, not_here, wrong
-from .pages.query import Question
+from .pages.query import Query
 from .security import Guard
 
 _logger = logging.getLogger("refold.view")
@@ -66,7 +66,7 @@ _BODY = 1 << 24
 """The largest action, in bytes: an edit may set a large value."""
 
 
-Answer = Callable[[Question], Any]
+Answer = Callable[[Query], Any]
 
 
 class UnindexedError(Exception):
@@ -90,7 +90,7 @@ class Viewer:
         self.long = anyio.CapacityLimiter(_LONG)
         self.acting = anyio.CapacityLimiter(_ACTING)
 
-    def trace(self, query: Question, k: int | None = None) -> IndexedTrace:
+    def trace(self, query: Query, k: int | None = None) -> IndexedTrace:
         """Return a question's trace, indexed completely or beyond step k.
 
         Raises `UnindexedError` if that takes long, and the question is not patient.
@@ -103,11 +103,11 @@ class Viewer:
             raise UnindexedError
         return trace
 
-    def begun(self, query: Question) -> IndexedTrace:
+    def begun(self, query: Query) -> IndexedTrace:
         """Return a question's trace, as far as it is indexed."""
         return self.folder.open(self.known(query), _SLICE)
 
-    def known(self, query: Question, name: str = "id") -> str:
+    def known(self, query: Query, name: str = "id") -> str:
         """Return the run id in a question, or raise `ProblemError`."""
         run_id = query.get(name)
         if run_id is None:
@@ -120,18 +120,18 @@ class Viewer:
 
     # the questions
 
-    def runs(self, query: Question) -> Any:
+    def runs(self, query: Query) -> Any:
         """Answer `runs`."""
         self.folder.scan(at_most_every=_SCAN)
         seen = self.live.mark(self.folder.changes)
         return {**runs.runs(self.folder, query), "seen": seen}
 
-    def totals(self, query: Question) -> Any:
+    def totals(self, query: Query) -> Any:
         """Answer `totals`."""
         self.folder.scan(at_most_every=_SCAN)
         return runs.totals(self.folder, query.several("id"))
 
-    def run(self, query: Question) -> Any:
+    def run(self, query: Query) -> Any:
         """Answer `run`."""
         self.folder.scan(at_most_every=_SCAN)
         name = self.known(query)
@@ -152,93 +152,93 @@ class Viewer:
         refused = self.actions.refusal(str(header.get("module") or ""), str(header.get("state") or ""))
         return None if refused is None else f"{refused} To act on it, start the viewer with --allow-actions ask."
 
-    def columns(self, query: Question) -> Any:
+    def columns(self, query: Query) -> Any:
         """Answer `columns`."""
         trace = self.begun(query)
         return columns.columns(trace, _number(query, "from", 0), _number(query, "to", 2**53), _number(query, "n", 700))
 
-    def steps(self, query: Question) -> Any:
+    def steps(self, query: Query) -> Any:
         """Answer `steps`."""
         return run.steps(self.begun(query), _number(query, "from"), _number(query, "to"))
 
-    def find(self, query: Question) -> Any:
+    def find(self, query: Query) -> Any:
         """Answer `find`."""
         back = query.get("back") in ("true", "1")
         return run.find(self.trace(query), _number(query, "from"), query.get("mode", ""), back)
 
-    def step(self, query: Question) -> Any:
+    def step(self, query: Query) -> Any:
         """Answer `step`."""
         k = _number(query, "k")
         return step.step(self.folder, self.trace(query, k), k)
 
-    def changes(self, query: Question) -> Any:
+    def changes(self, query: Query) -> Any:
         """Answer `changes`."""
         k = _number(query, "k")
         return changes.changes(self.trace(query, k), k)
 
-    def state(self, query: Question) -> Any:
+    def state(self, query: Query) -> Any:
         """Answer `state`."""
         k, offset, limit = _number(query, "k"), _number(query, "offset", 0), _number(query, "limit", 200)
         return values.state(self.trace(query, k), k, query.get("path", ""), offset, limit)
 
-    def value(self, query: Question) -> Any:
+    def value(self, query: Query) -> Any:
         """Answer `value`."""
         offset, length = _number(query, "offset", 0), _number(query, "length", 65_536)
         return values.value(self.trace(query), query.get("at", ""), offset, length)
 
-    def history(self, query: Question) -> Any:
+    def history(self, query: Query) -> Any:
         """Answer `history`."""
         offset = max(0, _number(query, "offset", 0))
         return history.history(self.begun(query), query.get("path", ""), offset, _PART)
 
-    def search(self, query: Question) -> Any:
+    def search(self, query: Query) -> Any:
         """Answer `search`."""
         return search.search(self.begun(query), query.get("q", ""), query.get("after") or None)
 
-    def chat(self, query: Question) -> Any:
+    def chat(self, query: Query) -> Any:
         """Answer `chat`."""
         return chat.chat(self.folder, self.trace(query), _number(query, "from", 0), _number(query, "to", 200))
 
-    def compare(self, query: Question) -> Any:
+    def compare(self, query: Query) -> Any:
         """Answer `compare`."""
         a, b = self.known(query, "a"), self.known(query, "b")
         k = _number(query, "k") if "k" in query else None
         return compare.compare(self.folder, a, b, _number(query, "n", 700), k, _PART)
 
-    def family(self, query: Question) -> Any:
+    def family(self, query: Query) -> Any:
         """Answer `family`."""
         self.folder.scan(at_most_every=_SCAN)
         return family.family(self.folder, self.known(query))
 
-    def sets(self, query: Question) -> Any:
+    def sets(self, query: Query) -> Any:
         """Answer `sets`."""
         return sets.sets(self.folder)
 
-    def set(self, query: Question) -> Any:
+    def set(self, query: Query) -> Any:
         """Answer `set`."""
         self.folder.scan(at_most_every=_SCAN)
         after = _number(query, "after") if query.get("after") else None
         return sets.set_page(self.folder, query, after, _number(query, "limit", 200))
 
-    def evaluations(self, query: Question) -> Any:
+    def evaluations(self, query: Query) -> Any:
         """Answer `evaluations`."""
         quick = query.get("quick") in ("true", "1")
         if not quick and not query.is_patient:
             raise UnindexedError
         return evaluations.evaluations(self.folder, quick=quick)
 
-    def evaluation(self, query: Question) -> Any:
+    def evaluation(self, query: Query) -> Any:
         """Answer `evaluation`."""
         self.folder.scan(at_most_every=_SCAN)
         offset = max(0, _number(query, "offset", 0))
         return evaluations.evaluation(self.folder, query, offset, _number(query, "limit", 200))
 
-    def evaluation_diff(self, query: Question) -> Any:
+    def evaluation_diff(self, query: Query) -> Any:
         """Answer `evaluation_diff`."""
         self.folder.scan(at_most_every=_SCAN)
         return evaluations.evaluation_diff(self.folder, query.get("a", ""), query.get("b", ""), _WHOLE)
 
-    def several(self, query: Question) -> Any:
+    def several(self, query: Query) -> Any:
         """Answer `several`: questions that a page asks together, in their order.
 
         Each answer has the status that the question alone would have had.
@@ -252,7 +252,7 @@ class Viewer:
             answer = answers.get(name)
             if answer is None or name == "several" or name in _LONG_ONES:
                 raise wrong(f"{name!r} cannot be asked together with others")
-            question = Question(parse_qsl(given, keep_blank_values=True))
+            question = Query(parse_qsl(given, keep_blank_values=True))
             question.is_patient = query.is_patient
             status, body = _answered(answer, question, self)
             found.append({"status": status, "answer": orjson.Fragment(body)})
@@ -292,7 +292,7 @@ def make_app(viewer: Viewer, port: int) -> ASGIApp:
         name = request.query_params.get("id")
         try:
             if name is not None:
-                await anyio.to_thread.run_sync(viewer.known, Question([("id", name)]), limiter=viewer.quick)
+                await anyio.to_thread.run_sync(viewer.known, Query([("id", name)]), limiter=viewer.quick)
             return EventStream(viewer.live, await viewer.live.join(name))
         except ProblemError as problem:
             return _json(problem.to_dict(), problem.status)
@@ -335,7 +335,7 @@ def _endpoint(name: str, answer: Answer, viewer: Viewer) -> Callable[[Request], 
             asking.cancel_scope.cancel()
 
         def ask(is_patient: bool) -> Response | None:
-            question = Question(request.query_params.multi_items())
+            question = Query(request.query_params.multi_items())
             question.is_patient = is_patient
             with contextlib.suppress(UnindexedError, NotWantedError), while_wanted(gone.is_set):
                 status, body = _answered(answer, question, viewer)
@@ -357,7 +357,7 @@ def _endpoint(name: str, answer: Answer, viewer: Viewer) -> Callable[[Request], 
     return endpoint
 
 
-def _answered(answer: Answer, question: Question, viewer: Viewer) -> tuple[int, bytes]:
+def _answered(answer: Answer, question: Query, viewer: Viewer) -> tuple[int, bytes]:
     """Return the status and JSON of an answer.
 
     An error in reading a trace is an answer, too.
@@ -458,7 +458,7 @@ def _typed(folder: Folder, name: str) -> str:
     return os.path.relpath(whole) if whole.is_relative_to(Path.cwd()) else str(whole)
 
 
-def _number(query: Question, name: str, default: int | None = None) -> int:
+def _number(query: Query, name: str, default: int | None = None) -> int:
     text = query.get(name)
     if text is None or text == "":
         if default is None:

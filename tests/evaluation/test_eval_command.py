@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from refold.cli import cli
-from refold.modules.run_sets import Stop
+from refold.modules.run_sets import StopRequest
 from refold.traces.stores import open_store
 
 FILE = """\
@@ -158,9 +158,9 @@ def test_the_runs_may_be_in_any_store_and_in_processes(folder: Path, capsys: pyt
 def test_an_evaluation_that_is_stopped_exits_as_a_set_does(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Stop.__init__
+    real = StopRequest.__init__
     with monkeypatch.context() as patch:
-        patch.setattr(Stop, "__init__", lambda self: (real(self), self.drain())[0])
+        patch.setattr(StopRequest, "__init__", lambda self: (real(self), self.drain())[0])
         code, doc = called(capsys, "run", "EVAL.yaml")
         assert (code, doc["exit_code"], {each["status"] for each in doc["samples"]}) == (130, 130, {"queued"})
         assert cli(["eval", "run", "EVAL.yaml", "--fail-under", "0.5"]) == 130

@@ -18,7 +18,7 @@ from set_lab.verdict import figures, problems
 from set_lab.work import Marking, Work, run
 
 from refold.errors import ExternalError
-from refold.modules.run_sets import Stop
+from refold.modules.run_sets import StopRequest
 from refold.modules.run_sets.drive import one_error
 from refold.modules.run_sets.executors import processes
 from refold.modules.run_sets.executors.processes import _without_interrupts, run_processes
@@ -71,7 +71,7 @@ def test_a_worker_that_is_killed_before_it_could_work_is_replaced(
     monkeypatch.setattr(processes, "IN_VAIN", 1)
     real, started = processes._Process.tell, list[int]()
 
-    def tell(self: processes._Process, stop: Stop) -> None:
+    def tell(self: processes._Process, stop: StopRequest) -> None:
         process = self._process
         assert process.pid is not None
         started.append(process.pid)
@@ -83,7 +83,7 @@ def test_a_worker_that_is_killed_before_it_could_work_is_replaced(
 
     async def work() -> None:
         async with one_error():
-            await run_processes(plan, Stop(), 1, 1)
+            await run_processes(plan, StopRequest(), 1, 1)
 
     with pytest.raises(ExternalError, match=rf"failed 3 times in a row .* ended by {signal.SIGKILL.name}"):
         anyio.run(work)

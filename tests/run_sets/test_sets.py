@@ -17,7 +17,7 @@ from refold import Decision, Engine, Task
 from refold.errors import ExternalError, UsageError
 from refold.modules.agent import Agent
 from refold.modules.examples.game_of_24 import GameOf24
-from refold.modules.run_sets import Local, SetMismatchError, SetResult, Stop, arun_set, run_set
+from refold.modules.run_sets import Local, SetMismatchError, SetResult, StopRequest, arun_set, run_set
 from refold.modules.run_sets import table as set_table
 from refold.modules.run_sets.code import Code, code_of, module_name
 from refold.modules.run_sets.drive import one_error
@@ -200,7 +200,7 @@ def test_the_command_that_begins_a_set_second_is_told_what_differs(
 def test_processes_share_the_limits_of_the_set_as_the_executor_has_it(tmp_path: Path) -> None:
     shares: list[float] = []
 
-    async def run(plan: SetPlan, stop: Stop, processes: int, concurrency: int) -> None:
+    async def run(plan: SetPlan, stop: StopRequest, processes: int, concurrency: int) -> None:
         store = open_store(tmp_path)
         shares.extend(
             Worker(plan, store, stop, concurrency=concurrency // processes).limiter.share for _ in range(processes)
@@ -210,7 +210,7 @@ def test_processes_share_the_limits_of_the_set_as_the_executor_has_it(tmp_path: 
     plan = SetPlan(Counting(), str(tmp_path), "set", "run", limits=SetLimits(requests_per_minute=60))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(processes_room, "run_processes", run)
-        anyio.run(Local(processes=2, concurrency=64).run, plan, Stop())
+        anyio.run(Local(processes=2, concurrency=64).run, plan, StopRequest())
     assert shares == [0.5, 0.5]
 
 
@@ -284,7 +284,7 @@ def test_a_set_may_be_in_a_folder_whose_name_is_no_text(tmp_path: Path) -> None:
 
 
 class _CannotStart:
-    async def run(self, plan: SetPlan, stop: Stop) -> None:
+    async def run(self, plan: SetPlan, stop: StopRequest) -> None:
         raise AssertionError("it was not prepared")
 
     def prepared(self, plan: SetPlan) -> AbstractAsyncContextManager[None]:
@@ -322,7 +322,7 @@ def test_a_set_that_is_drained_finishes_what_runs_and_one_that_is_cut_resumes_it
     tasks, where = tasks_of(tmp_path, 8, seconds=0.02, steps=5), tmp_path / "set"
 
     async def stopped(how: str, after: int) -> SetResult:
-        stop = Stop()
+        stop = StopRequest()
         async with anyio.create_task_group() as group:
             found: list[SetResult] = []
 
@@ -383,14 +383,14 @@ def test_a_worker_that_fails_again_and_again_ends_the_set_with_the_cause(
 
     async def work() -> None:
         async with one_error():
-            await run_processes(plan, Stop(), 1, 1)
+            await run_processes(plan, StopRequest(), 1, 1)
 
     with pytest.raises((ExternalError, UsageError), match=r"StoreError: .*sets.sqlite"):
         anyio.run(work)
 
 
 class _Lost(Local):
-    async def run(self, plan: SetPlan, stop: Stop) -> None:
+    async def run(self, plan: SetPlan, stop: StopRequest) -> None:
         await super().run(replace(plan, module="toys.counting:Nobody"), stop)
 
 

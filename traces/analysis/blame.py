@@ -58,7 +58,7 @@ def blame(lines: Lines, first_state: Any, pattern: str) -> Iterator[Blame]:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value of `Walk.apply` stands for a missing value."""
+    """Return whether a value of `BlameWalk.apply` stands for a missing value."""
     return value is _MISSING
 
 
@@ -85,7 +85,7 @@ class Watch:
         above = [b'"path":"%b"' % path for path in written[:-1]]
         # a stranger may have written the path with escapes
         self._needles = [*above, b'"path":"%b' % written[-1], b"\\u", b"\\/"] if named else None
-        self._walk = Walk(tokens)
+        self._walk = BlameWalk(tokens)
 
     def begin(self, document: Any) -> None:
         """Start at a document, which is then the watch's own."""
@@ -139,7 +139,7 @@ def _member(document: Any, name: str) -> dict[str, Any]:
     return {name: document[name]} if isinstance(document, dict) and name in document else {}
 
 
-class Walk:
+class BlameWalk:
     """A trace's document, changed patch by patch, and the matching changes."""
 
     def __init__(self, tokens: list[str]) -> None:

@@ -13,7 +13,7 @@ _MODULES = re.compile(r"[/\\]refold[/\\]modules[/\\]")
 _EXAMPLES = re.compile(r"[/\\]refold[/\\]modules[/\\]examples[/\\]")
 
 
-class Frame(NamedTuple):
+class TracebackFrame(NamedTuple):
     """One frame: file, line number, function, and lines of text."""
 
     file: str
@@ -22,7 +22,7 @@ class Frame(NamedTuple):
     text: str
 
 
-def own_frames(traceback: str) -> list[Frame]:
+def own_frames(traceback: str) -> list[TracebackFrame]:
     """Return the frames in the user's own code, outermost first.
 
     These are the frames outside of refold and of installed libraries or, if there are none, in refold's examples. The
@@ -34,13 +34,13 @@ def own_frames(traceback: str) -> list[Frame]:
     return theirs or [frame for frame in frames if _EXAMPLES.search(frame.file)]
 
 
-def _frames(traceback: str) -> list[Frame]:
+def _frames(traceback: str) -> list[TracebackFrame]:
     """Return a traceback's frames in order: the last error's, in a chain."""
-    found: list[Frame] = []
+    found: list[TracebackFrame] = []
     for line in traceback.splitlines():
         head = _FRAME.match(line)
         if head is not None:
-            found.append(Frame(head["file"], int(head["line"]), head["name"], line))
+            found.append(TracebackFrame(head["file"], int(head["line"]), head["name"], line))
         elif line.startswith("    ") and found:
             found[-1] = found[-1]._replace(text=f"{found[-1].text}\n{line}")
         elif line.startswith("Traceback "):

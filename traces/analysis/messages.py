@@ -16,7 +16,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MessageCall:
     """A tool call in a message.
 
     `args` are parsed if they are JSON.
@@ -64,19 +64,19 @@ def metadata_of(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def calls_of(message: Any) -> list[Call]:
+def calls_of(message: Any) -> list[MessageCall]:
     """Return the tool calls in a message."""
     found = message_of(message).get("tool_calls")
     if not isinstance(found, list):
-        return [] if found is None else [Call("", "", found)]
+        return [] if found is None else [MessageCall("", "", found)]
     return [_call(each) for each in found]
 
 
-def _call(document: Any) -> Call:
+def _call(document: Any) -> MessageCall:
     function = document.get("function") if isinstance(document, Mapping) else None
     if not isinstance(function, Mapping):
-        return Call("", "", document)
-    return Call(as_text(document.get("id")), as_text(function.get("name")), _parsed(function.get("arguments")))
+        return MessageCall("", "", document)
+    return MessageCall(as_text(document.get("id")), as_text(function.get("name")), _parsed(function.get("arguments")))
 
 
 def _parsed(given: Any) -> Any:

@@ -41,7 +41,7 @@ def steps_of(trace: Trace) -> Iterator[Step]:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class UsageFigures:
     """Tokens and cost; `cost` is None if a price is not known."""
 
     tokens_in: int = 0
@@ -54,7 +54,7 @@ class Figures:
         return self.tokens_in + self.tokens_out
 
 
-def step_figures(step: Step) -> Figures:
+def step_figures(step: Step) -> UsageFigures:
     """Return the usage of a step's calls, without child runs."""
     tokens_in = tokens_out = 0
     cost: float | None = 0.0
@@ -68,7 +68,7 @@ def step_figures(step: Step) -> Figures:
                 cost = None
             elif cost is not None:
                 cost += priced or 0.0
-    return Figures(tokens_in, tokens_out, cost)
+    return UsageFigures(tokens_in, tokens_out, cost)
 
 
 def step_seconds(step: Step) -> float | None:

@@ -17,7 +17,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from ..trace import Trace
 from .otel_facts import facts_of
 from .otel_names import SCHEMA_URL
-from .timeline import Span, family_runs, spans_of, start_key
+from .timeline import WorkSpan, family_runs, spans_of, start_key
 
 _RESOURCE = Resource({"service.name": "refold"})
 _LATEST = 1e10
@@ -41,7 +41,7 @@ def otel_spans(traces: Iterable[Trace], *, content: bool = False) -> Iterator[Re
                 yield _made(run.trace, span, trace_id, parent, content)
 
 
-def _made(trace: Trace, span: Span, trace_id: int, parent: SpanContext | None, content: bool) -> ReadableSpan:
+def _made(trace: Trace, span: WorkSpan, trace_id: int, parent: SpanContext | None, content: bool) -> ReadableSpan:
     facts = facts_of(trace, span, content=content)
     code = StatusCode.ERROR if facts.failed else StatusCode.OK if span.ended else StatusCode.UNSET
     return ReadableSpan(

@@ -13,7 +13,7 @@ from ..trace import Trace
 from .figures import run_usage, task_of
 from .otel_messages import input_messages, output_messages, system_instructions
 from .otel_names import CHAT, EXECUTE_TOOL, INVOKE_AGENT, Name
-from .timeline import Span
+from .timeline import WorkSpan
 from .values import in_line, value_text
 
 Value = str | bool | int | float | tuple[str, ...]
@@ -54,7 +54,7 @@ class Facts:
             self.attributes[name.value.name] = tuple(str(each) for each in value)
 
 
-def facts_of(trace: Trace, span: Span, *, content: bool) -> Facts:
+def facts_of(trace: Trace, span: WorkSpan, *, content: bool) -> Facts:
     """Return a span's attributes, with text of people and models if `content`."""
     if span.kind == "run":
         facts = _run(trace, content)
@@ -99,7 +99,7 @@ def _run(trace: Trace, content: bool) -> Facts:
     return facts
 
 
-def _step(span: Span, content: bool) -> Facts:
+def _step(span: WorkSpan, content: bool) -> Facts:
     decision = (span.step.decision if span.step is not None else None) or {}
     facts = Facts(in_line(span.name, 100))
     facts.put(Name.MODE, decision.get("mode"))
@@ -110,7 +110,7 @@ def _step(span: Span, content: bool) -> Facts:
     return facts
 
 
-def _wait(span: Span, content: bool) -> Facts:
+def _wait(span: WorkSpan, content: bool) -> Facts:
     request = span.request or {}
     facts = Facts("wait")
     facts.put(Name.REQUEST, request.get("id"))

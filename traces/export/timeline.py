@@ -19,7 +19,7 @@ Kind = Literal["run", "step", "effect", "wait"]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class WorkSpan:
     """A piece of work of one run.
 
     `key` names the span within the run, the same in every export. `ended` is False for work that was under way when the
@@ -28,7 +28,7 @@ class Span:
 
     kind: Kind
     key: str
-    above: "Span | None"
+    above: "WorkSpan | None"
     name: str
     start: float
     end: float
@@ -78,13 +78,13 @@ def family_runs(trace: Trace) -> Iterator[FamilyRun]:
             return
 
 
-def run_span(trace: Trace) -> Span:
+def run_span(trace: Trace) -> WorkSpan:
     """Return the span of a whole run."""
     start, last = trace.header.at, trace.records[-1]
-    return Span("run", "run", None, trace.run_id, start, max(start, last.at), last.kind == "end")
+    return WorkSpan("run", "run", None, trace.run_id, start, max(start, last.at), last.kind == "end")
 
 
-def spans_of(trace: Trace) -> Iterator[Span]:
+def spans_of(trace: Trace) -> Iterator[WorkSpan]:
     """Yield a run's spans: the run, then steps with waits and effects."""
     run = run_span(trace)
     yield run
@@ -101,20 +101,20 @@ def start_key(start: ChildStart, effects: set[int]) -> str:
     return f"effect/{seq}" if start.kind != "candidate" and seq in effects else f"step/{start.step}"
 
 
-def _step_spans(step: Step, run: Span) -> Iterator[Span]:
+def _step_spans(step: Step, run: WorkSpan) -> Iterator[WorkSpan]:
     times = {record.seq: record.at for record in step.records}
     last = max(times.values(), default=run.start)
     decision = step.decision or {}
     name = f"step {step.index}: {decision.get('mode') or 'no decision'}"
     start = step.records[0].at if step.records else run.start
-    own = Span("step", f"step/{step.index}", run, name, start, max(start, last), step.committed, step)
+    own = WorkSpan("step", f"step/{step.index}", run, name, start, max(start, last), step.committed, step)
     yield own
     yield from _wait_spans(step, own)
     for effect in step.effects:
         yield from _effect_spans(effect, own, times, last)
 
 
-def _wait_spans(step: Step, above: Span) -> Iterator[Span]:
+def _wait_spans(step: Step, above: WorkSpan) -> Iterator[WorkSpan]:
     opened: dict[str, tuple[float, dict[str, Any]]] = {}
     for record in step.records:
         if record.kind == "wait":
@@ -128,16 +128,16 @@ def _wait_spans(step: Step, above: Span) -> Iterator[Span]:
         yield _wait_span(above, request, at, above.end, above.ended)
 
 
-def _wait_span(above: Span, request: dict[str, Any], start: float, end: float, ended: bool) -> Span:
+def _wait_span(above: WorkSpan, request: dict[str, Any], start: float, end: float, ended: bool) -> WorkSpan:
     key = f"wait/{request['id']}"
-    return Span("wait", key, above, "wait", start, max(start, end), ended, above.step, request=request)
+    return WorkSpan("wait", key, above, "wait", start, max(start, end), ended, above.step, request=request)
 
 
-def _effect_spans(effect: Effect, above: Span, times: dict[int, float], last: float) -> Iterator[Span]:
+def _effect_spans(effect: Effect, above: WorkSpan, times: dict[int, float], last: float) -> Iterator[WorkSpan]:
     start = times.get(effect.seq, above.start)
     end = times.get(effect.outcome, last) if effect.outcome is not None else last
     key = f"effect/{effect.seq}"
-    own = Span("effect", key, above, effect.name, start, max(start, end), not effect.open, above.step, effect)
+    own = WorkSpan("effect", key, above, effect.name, start, max(start, end), not effect.open, above.step, effect)
     yield own
     for child in effect.children:
         yield from _effect_spans(child, own, times, last)

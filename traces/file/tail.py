@@ -19,7 +19,7 @@ _INPUT = b'{"kind":"input",'
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class TraceEnd:
     """A run's `status`, `stop_reason`, end `record` and open requests."""
 
     status: str
@@ -52,7 +52,7 @@ def find_end(data: Data, end: int) -> int | None:
     return None
 
 
-def read_ending(lines: Lines) -> Ending | None:
+def read_ending(lines: Lines) -> TraceEnd | None:
     """Return how a run ended, or None if `lines` are too few.
 
     `lines` may be only the last lines of a trace. If an `end` record is in force, it holds the status. Otherwise the
@@ -77,5 +77,5 @@ def read_ending(lines: Lines) -> Ending | None:
     waiting = tuple(request for name, request in asked.items() if name not in answered)
     if record is not None:
         status = record["status"]
-        return Ending(status, record.get("stop_reason"), waiting if status == "waiting" else (), record)
-    return Ending("waiting" if waiting else "interrupted", None, waiting)
+        return TraceEnd(status, record.get("stop_reason"), waiting if status == "waiting" else (), record)
+    return TraceEnd("waiting" if waiting else "interrupted", None, waiting)

@@ -17,7 +17,7 @@ _VALUES = 1 << 21
 """The limit for the values in all blobs of one answer, about: as Python objects, this many take some 200 MB."""
 
 
-class Blobs:
+class BlobReader:
     """Replaces recorded references by the contents of their blobs.
 
     A reference stays if its blob is missing or corrupt, or if the answer has no room for the blob.

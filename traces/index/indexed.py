@@ -18,7 +18,7 @@ from ..states.places import SnapshotAt, StaleIndexError, StepPlace
 from ..states.states import States
 from ..step import Step
 from ..trace import Trace
-from .blobs import Blobs
+from .blobs import BlobReader
 from .database import Database
 from .positions import Positions
 from .reach import Reach
@@ -46,7 +46,7 @@ class IndexedTrace:
         self._states = States(self.file, self.file.size, self._places, self.base_state)
         self._trace: tuple[int, Trace] | None = None
         self._blob_files = FolderBlobs(path)
-        self._shared_blobs: Blobs | None = None
+        self._shared_blobs: BlobReader | None = None
         self.header = self.file.header()
         _ = self.header.data  # raises here if the header's members do not fit
         self._reach = Reach(self.file, self.header.hash, self.positions, self._states, self.base_state, self.lock)
@@ -210,19 +210,19 @@ class IndexedTrace:
         at = find_end(data[first:], len(data) - first)
         return stop if at is None else stop - len(data) + first + at
 
-    def blobs(self) -> Blobs:
+    def blobs(self) -> BlobReader:
         """Return a reader for the blobs of one answer.
 
         After `share_blobs`, all answers have the same reader.
         """
-        return self._shared_blobs or Blobs(self._blob_files)
+        return self._shared_blobs or BlobReader(self._blob_files)
 
-    def share_blobs(self, room: int) -> Blobs:
+    def share_blobs(self, room: int) -> BlobReader:
         """Read each blob once, and at most `room` bytes of blobs.
 
         This is for an export, which needs the whole run.
         """
-        self._shared_blobs = Blobs(self._blob_files, room)
+        self._shared_blobs = BlobReader(self._blob_files, room)
         return self._shared_blobs
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class FamilyMember:
     """One run of a family: its lines and its relatives.
 
     `find` raises `TraceNotFoundError` for a missing run.
@@ -46,7 +46,7 @@ class Member:
 
     run_id: str
     lines: Lines
-    find: Callable[[str], "Member"]
+    find: Callable[[str], "FamilyMember"]
 
 
 def origin_of(lines: Lines) -> Origin | None:
@@ -77,7 +77,7 @@ class Bases:
         self._weight = 0
         self._lock = threading.Lock()
 
-    def first_document(self, member: Member) -> Any:
+    def first_document(self, member: FamilyMember) -> Any:
         """Return the first state of a run that starts from another run.
 
         All runs on the way up to the root are folded, the root first. Raises `TraceNotFoundError` if one of them, or
@@ -155,7 +155,7 @@ def _folded(part: _Part, base: Any) -> tuple[Any, int]:
     return fold.share()
 
 
-def _part_of(child: Member, origin: Origin) -> tuple[Member, _Part]:
+def _part_of(child: FamilyMember, origin: Origin) -> tuple[FamilyMember, _Part]:
     """Return a child's origin run, and the lines of its first state."""
     what = f"run {child.run_id} starts with state {origin.step} of run {origin.run}"
     try:

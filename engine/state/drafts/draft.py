@@ -36,7 +36,7 @@ class Scope:
         self.within: dict[int, tuple[Any, list[Any] | None]] = {}
 
 
-class Node:
+class DraftNode:
     """A draft's memory: its base, and the changes that its methods made.
 
     Changes past the draft's methods (by code in C, or through `__dict__`) are not recorded here, and not made.

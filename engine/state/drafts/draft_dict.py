@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 from ..frozen import TYPE_NAMES, FrozenDict
-from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
+from .draft import DRAFTERS, DraftNode, Scope, add_expired, draft_of, draft_within
 
 
 class _Keys(KeysView[Any]):
@@ -48,7 +48,7 @@ class DraftDict(dict[Any, Any]):
     """A complete, changeable dict, whose values become drafts when read."""
 
     __slots__ = ("_refold_node",)
-    _refold_node: Node
+    _refold_node: DraftNode
     _refold_settle: ClassVar[Callable[..., Any]]
     fromkeys = dict.fromkeys  # makes plain dicts, as calling the class does
 
@@ -175,7 +175,7 @@ def _draft_dict(base: FrozenDict, scope: Scope) -> DraftDict:
     """Return a draft of a frozen dict."""
     draft = dict.__new__(DraftDict)
     dict.update(draft, base)
-    draft._refold_node = Node(base, base.meta, scope)
+    draft._refold_node = DraftNode(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft
 

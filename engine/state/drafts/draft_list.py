@@ -7,7 +7,7 @@ from operator import index as as_index
 from typing import Any, ClassVar, Self, SupportsIndex
 
 from ..frozen import TYPE_NAMES, FrozenList
-from .draft import DRAFTERS, Node, Scope, add_expired, draft_of, draft_within
+from .draft import DRAFTERS, DraftNode, Scope, add_expired, draft_of, draft_within
 from .splices import Run, base_index, spliced
 
 _VALUES_FIRST = sys.version_info >= (3, 13)
@@ -21,7 +21,7 @@ class DraftList(list[Any]):
     """A complete, changeable list, whose items become drafts when read."""
 
     __slots__ = ("_refold_node",)
-    _refold_node: Node
+    _refold_node: DraftNode
     _refold_settle: ClassVar[Callable[..., Any]]
 
     def __new__(cls, *values: Any) -> list[Any]:  # type: ignore[misc]
@@ -193,7 +193,7 @@ def _draft_list(base: FrozenList, scope: Scope) -> DraftList:
     """Return a draft of a frozen list."""
     draft = list.__new__(DraftList)
     list.extend(draft, base)
-    draft._refold_node = Node(base, base.meta, scope)
+    draft._refold_node = DraftNode(base, base.meta, scope)
     scope.drafts.append(draft)
     return draft
 

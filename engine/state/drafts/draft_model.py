@@ -10,7 +10,7 @@ from ..frozen import FrozenSet
 from ..model import StateModel, no_field
 from ..shapes.containers import DRAFT_RESOLVERS, TupleShape
 from ..shapes.scalars import LeafShape, ScalarShape
-from .draft import DRAFTERS, EXPIRED, Node, Scope, draft_of, draft_within
+from .draft import DRAFTERS, EXPIRED, DraftNode, Scope, draft_of, draft_within
 
 _set = object.__setattr__
 
@@ -30,7 +30,7 @@ class _Field:
     def __get__(self, owner: Any, cls: type | None = None) -> Any:
         if owner is None:
             raise AttributeError(self.name)
-        node: Node = owner._refold_node
+        node: DraftNode = owner._refold_node
         values = owner.__dict__
         value = values[self.name]
         make = DRAFTERS.get(type(value), draft_of)
@@ -51,7 +51,7 @@ class ModelDraft:
     """The first base class of all drafts of models."""
 
     __slots__ = ()
-    _refold_node: Node
+    _refold_node: DraftNode
     _refold_settle: ClassVar[Callable[..., Any]]
 
     def __init_subclass__(cls) -> None:
@@ -94,7 +94,7 @@ class ModelDraft:
                 raise engine_owned(name)
         values = {name: getattr(self, name) for name in cls.__refold_shapes__}
         values = {**(deepcopy(values) if deep else values), **(update or {})}
-        return _new_draft(cls, values, Node(None, cls, node.scope))
+        return _new_draft(cls, values, DraftNode(None, cls, node.scope))
 
     def __copy__(self) -> Any:
         return self.model_copy()
@@ -102,7 +102,7 @@ class ModelDraft:
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Any:
         node = self._refold_node
         values = {name: deepcopy(getattr(self, name), memo) for name in node.shape.__refold_shapes__}
-        return _new_draft(node.shape, values, Node(None, node.shape, node.scope))
+        return _new_draft(node.shape, values, DraftNode(None, node.shape, node.scope))
 
 
 class _ExpiredModel(ModelDraft):
@@ -111,7 +111,7 @@ class _ExpiredModel(ModelDraft):
     __slots__ = ()
 
     def __getattribute__(self, name: str) -> Any:
-        node: Node = object.__getattribute__(self, "_refold_node")
+        node: DraftNode = object.__getattribute__(self, "_refold_node")
         if name == "__class__":
             return node.shape
         raise DraftExpiredError(f"{node.shape.__name__}.{name}")
@@ -168,7 +168,7 @@ def draft_class(cls: type[StateModel]) -> type:
     return drafted
 
 
-def _new_draft(cls: type[StateModel], values: dict[str, Any], node: Node) -> Any:
+def _new_draft(cls: type[StateModel], values: dict[str, Any], node: DraftNode) -> Any:
     """Return a draft of `cls` that takes over `values`."""
     draft: Any = object.__new__(draft_class(cls))
     _set(draft, "__dict__", values)
@@ -182,7 +182,7 @@ def draft_model(base: StateModel, scope: Scope) -> Any:
     cls = type(base)
     draft: Any = object.__new__(draft_class(cls))
     _set(draft, "__dict__", dict(base.__dict__))
-    _set(draft, "_refold_node", Node(base, cls, scope))
+    _set(draft, "_refold_node", DraftNode(base, cls, scope))
     scope.drafts.append(draft)
     return draft
 

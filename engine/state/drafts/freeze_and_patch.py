@@ -36,7 +36,7 @@ from ..shapes.containers import DRAFT_RESOLVERS, AnyShape, ListShape, freeze_dic
 from ..shapes.fields import ModelShape
 from ..shapes.scalars import INT_MAX, INT_MIN, ScalarShape
 from ..shapes.unions import UnionShape
-from .draft import Node
+from .draft import DraftNode
 from .draft_dict import DraftDict
 from .draft_list import DraftList
 from .draft_model import ModelDraft
@@ -70,7 +70,7 @@ def settle(value: Any, shape: Any, old: Any, path: str, freezer: Freezer, ops: l
     else:
         in_place = getattr(kind, "_refold_settle", None)  # of a draft
         if in_place is not None and id(value) not in freezer.resolved:
-            node: Node = value._refold_node
+            node: DraftNode = value._refold_node
             if node.base is old and (node.shape is shape or _stands_in(node.shape, shape, value)):
                 return in_place(value, node, freezer, path, ops)
         frozen = shape.freeze(value, freezer)
@@ -100,7 +100,7 @@ def _stands_in(own: Any, shape: Any, value: Any) -> bool:
 
 def resolve_container(draft: Any, shape: Any, freezer: Freezer) -> Any:
     """Return a list's or dict's frozen value, its base if unchanged."""
-    node: Node = draft._refold_node
+    node: DraftNode = draft._refold_node
     if shape is not node.shape:
         takes_list = type(shape) is ListShape or (type(shape) is AnyShape and type(draft) is DraftList)
         return (freeze_list if takes_list else freeze_dict)(draft, shape, freezer)
@@ -108,7 +108,7 @@ def resolve_container(draft: Any, shape: Any, freezer: Freezer) -> Any:
     return done if done is not None else draft._refold_settle(draft, node, freezer, "", [])
 
 
-def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
+def _settle_list(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: list[Op]) -> Any:
     """Settle a list draft in place, with operations in the order above."""
     base, item_shape, runs = node.base, node.shape.item, node.moved
     size, new_size = list.__len__(base), list.__len__(draft)
@@ -163,7 +163,7 @@ def _settle_list(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[
     return frozen
 
 
-def _is_bypassed(draft: Any, base: Any, node: Node) -> bool:
+def _is_bypassed(draft: Any, base: Any, node: DraftNode) -> bool:
     """Return whether an item that was not touched differs from the base."""
     runs, size = node.moved, list.__len__(base)
     now = _get_item(draft, slice(size if runs is None else None))
@@ -175,7 +175,7 @@ def _is_bypassed(draft: Any, base: Any, node: Node) -> bool:
     return any(now[at : at + count] != _get_item(base, slice(start, start + count)) for at, start, count in runs)
 
 
-def _settle_dict(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
+def _settle_dict(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: list[Op]) -> Any:
     """Settle a dict draft in place: removals, then changes and new members.
 
     A member that was removed and set again goes to the end, as it does in a dict.
@@ -229,7 +229,7 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
 
     `shape` is None at a place for models. Raises StateValueError for any other shape, which cannot hold a model.
     """
-    node: Node = draft._refold_node
+    node: DraftNode = draft._refold_node
     if shape is not None:
         raise StateValueError(
             f"{node.shape.__name__} does not fit here: {shape.label} is not declared to hold state models; "
@@ -239,7 +239,7 @@ def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:
     return done if done is not None else settle_model(draft, node, freezer, "", [])
 
 
-def settle_model(draft: Any, node: Node, freezer: Freezer, path: str, ops: list[Op]) -> Any:
+def settle_model(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: list[Op]) -> Any:
     """Settle a model draft, field by field in the order of changes.
 
     For a new model, all fields are frozen.

@@ -9,7 +9,7 @@ from .identifiers import get_generator
 from .journaled import generate
 from .params import GenerateParams
 from .protocol import BoundedGenerator, Capabilities, Generator
-from .providers.backoff import Backoff, Retry
+from .providers.backoff import Backoff, PendingRetry
 from .providers.litellm_generator import LiteLLMGenerator
 from .request_context import listening
 from .scripted import ScriptedGenerator
@@ -29,8 +29,8 @@ __all__ = [
     "Generator",
     "GeneratorError",
     "LiteLLMGenerator",
+    "PendingRetry",
     "RateLimitedError",
-    "Retry",
     "ScriptedGenerator",
     "TransientGeneratorError",
     "generate",

@@ -20,7 +20,7 @@ from ..generators.finish_reasons import finish_of
 from ..generators.generation import Generation
 from ..generators.journaled import generate
 from ..generators.params import GenerateParams
-from ..generators.providers.backoff import Backoff, Retry
+from ..generators.providers.backoff import Backoff, PendingRetry
 from ..generators.recorded_error import error_text, error_type
 from ..generators.request_context import listening
 from ..modes import mode_after_error, read_answer
@@ -160,7 +160,7 @@ class Deciding:
             self.usage = generation.usage if self.usage is None else self.usage + generation.usage
         return generation
 
-    async def _retried(self, retry: Retry) -> None:
+    async def _retried(self, retry: PendingRetry) -> None:
         self.requests += 1
         self.retries += 1
         error = _document(retry.error)

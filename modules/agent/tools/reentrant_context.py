@@ -43,7 +43,7 @@ class _Claim:
         self.users = 0
 
 
-class Entry:
+class EntryCount:
     """The number of entries of an object, and the first entry's result.
 
     An async context manager belongs to the event loop of its first entry, until its last exit. A copy has no entries.
@@ -54,8 +54,8 @@ class Entry:
         self.handle: Any = None
         self._claim: _Claim | None = None
 
-    def __reduce__(self) -> tuple[type["Entry"], tuple[()]]:
-        return Entry, ()
+    def __reduce__(self) -> tuple[type["EntryCount"], tuple[()]]:
+        return EntryCount, ()
 
     @asynccontextmanager
     async def turn(self, owner: Any, *, is_exit: bool = False) -> AsyncIterator[None]:
@@ -108,7 +108,7 @@ class Entry:
         return True
 
 
-def make_reentrant(cls: type, entry_of: Callable[[Any], Entry]) -> None:
+def make_reentrant(cls: type, entry_of: Callable[[Any], EntryCount]) -> None:
     """Make the context manager that a class defines re-entrant.
 
     A sync one then also works in `async with`. Raises TypeError for a class that defines half of a pair, or both an
@@ -131,7 +131,7 @@ def make_reentrant(cls: type, entry_of: Callable[[Any], Entry]) -> None:
         _wrap_sync(cls, entry_of)
 
 
-def _wrap_async(cls: type, entry_of: Callable[[Any], Entry]) -> None:
+def _wrap_async(cls: type, entry_of: Callable[[Any], EntryCount]) -> None:
     enter, leave = cls.__aenter__, cls.__aexit__  # type: ignore[attr-defined]
 
     async def __aenter__(self: Any) -> Any:
@@ -151,7 +151,7 @@ def _wrap_async(cls: type, entry_of: Callable[[Any], Entry]) -> None:
     _set(cls, __aenter__, __aexit__)
 
 
-def _wrap_sync(cls: type, entry_of: Callable[[Any], Entry]) -> None:
+def _wrap_sync(cls: type, entry_of: Callable[[Any], EntryCount]) -> None:
     enter, leave = cls.__enter__, cls.__exit__  # type: ignore[attr-defined]
 
     def __enter__(self: Any) -> Any:

@@ -9,7 +9,7 @@ from pydantic_core import PydanticUndefined
 
 from .context import Config
 from .method import ToolMethod
-from .reentrant_context import Entry, make_reentrant
+from .reentrant_context import EntryCount, make_reentrant
 from .tool_class import Tool
 
 
@@ -37,7 +37,7 @@ class Toolset(BaseModel):
 
     variant: str | None = None
 
-    _refold_entry: Entry = PrivateAttr(default_factory=Entry)
+    _refold_entry: EntryCount = PrivateAttr(default_factory=EntryCount)
 
     __eq__ = object.__eq__  # two toolsets with equal fields are distinct, each with its own state
     __hash__ = object.__hash__
@@ -106,7 +106,7 @@ class Toolset(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         _keep_overridden(cls)
-        make_reentrant(cls, lambda toolset: cast(Entry, toolset._refold_entry))
+        make_reentrant(cls, lambda toolset: cast(EntryCount, toolset._refold_entry))
 
     @property
     def name(self) -> str:
@@ -149,7 +149,7 @@ def _methods(classes: Iterable[type]) -> dict[str, ToolMethod[..., Any]]:
 
 def _afresh(toolset: Toolset) -> Toolset:
     """Mark a copied toolset as not entered, and return it."""
-    toolset._refold_entry = Entry()
+    toolset._refold_entry = EntryCount()
     return toolset
 
 

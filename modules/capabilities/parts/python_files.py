@@ -11,7 +11,7 @@ from ...policies import SessionPolicy
 from ..health import Health
 from ..imports.folders import is_there
 from ..imports.importer import Importer
-from ..places import Places
+from ..places import CapabilityFiles
 from ..views import viewed
 from .offered_tools import Collected, defined_in, tools_of_module
 
@@ -22,7 +22,7 @@ class Collector:
     Each file is imported once; a file whose import fails is reported.
     """
 
-    def __init__(self, places: Places, importer: Importer, health: Health) -> None:
+    def __init__(self, places: CapabilityFiles, importer: Importer, health: Health) -> None:
         self._places = places
         self._importer = importer
         self._health = health

@@ -9,13 +9,13 @@ from ...mcp.config.files import ServerConfigError
 from ...mcp.config.variables import with_known
 from ..health import Health
 from ..manifest import Servers
-from ..places import OUTSIDE, Places
+from ..places import OUTSIDE, CapabilityFiles
 
 FILES = (".mcp.json", "mcp.json")
 ROOT = "CAPABILITY_ROOT"
 
 
-def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MCPServers | None:
+def servers_of(name: str, wanted: Servers, places: CapabilityFiles, health: Health) -> MCPServers | None:
     """Return the servers as a toolset; None if there are none.
 
     `${CAPABILITY_ROOT}` is the capability's folder. Other variables are looked up in the environment when a server is
@@ -39,7 +39,7 @@ def servers_of(name: str, wanted: Servers, places: Places, health: Health) -> MC
     return MCPServers(configs, namespace=(name,), variables=os.environ) if configs else None
 
 
-def _in_files(wanted: Servers, places: Places, health: Health) -> dict[str, Any]:
+def _in_files(wanted: Servers, places: CapabilityFiles, health: Health) -> dict[str, Any]:
     """Return the entries of the listed files and of the usual files.
 
     The usual files are not read if the list is empty. Of two entries for one server the first counts.

@@ -29,7 +29,7 @@ _LIKE_PATHS = re.compile(
 
 
 @dataclass(frozen=True)
-class Call:
+class CheckedCall:
     """A call: the tool's name and the arguments.
 
     A tool may ignore an argument that it does not have, so all arguments that may be a command, a path or a URL count.

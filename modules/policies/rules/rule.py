@@ -17,7 +17,7 @@ from ...tools.files.paths.guarded import why_guarded
 from ...tools.files.workspace import current_workspace
 from ...tools.leaving import LEAVING
 from ...tools.web.addresses import clean_host, is_below
-from .call import CHANGING, CODES, COMMANDS, FETCHING, PATHS, READING, Call, plain_name, url_forms
+from .call import CHANGING, CODES, COMMANDS, FETCHING, PATHS, READING, CheckedCall, plain_name, url_forms
 from .command_line import Command, parse_command_line
 from .command_pattern import CommandPattern, runs_others
 from .path_pattern import PathPattern
@@ -68,7 +68,7 @@ class Rule:
         bare = name.rsplit("__", 1)[-1]
         return any(fnmatchcase(each.casefold(), self.name.casefold()) for each in (name, bare))
 
-    def concerns(self, call: Call) -> bool:
+    def concerns(self, call: CheckedCall) -> bool:
         """Return whether a rule that denies covers the call's tool.
 
         It also covers other tools with the same effect.
@@ -84,7 +84,7 @@ class Rule:
             return True  # the call moves a file, which can then be read elsewhere
         return any(low in each and call.bare in each for each in (CHANGING, READING, FETCHING))
 
-    def may_hold(self, call: Call) -> str | None:
+    def may_hold(self, call: CheckedCall) -> str | None:
         """Return why the rule covers the call, or may cover it.
 
         If this cannot be determined, the rule may cover the call. Returns None if it surely does not.
@@ -98,7 +98,7 @@ class Rule:
         why = self._may(call, self.pattern)
         return None if why is None else f"{self.text}: {why}"
 
-    def _may(self, call: Call, pattern: str) -> str | None:
+    def _may(self, call: CheckedCall, pattern: str) -> str | None:
         if self.argument is not None and plain_name(self.argument) not in COMMANDS | PATHS:
             value = call.args.get(self.argument)
             return None if value is None else _text(value, pattern)
@@ -119,7 +119,7 @@ class Rule:
                 return _first(found)
         return _first([*found, _text(dict(call.args), pattern)])
 
-    def _command(self, call: Call, given: Any, pattern: str) -> str | None:
+    def _command(self, call: CheckedCall, given: Any, pattern: str) -> str | None:
         if not isinstance(given, str):
             return "the command is not a text"
         wanted, line = CommandPattern(pattern), parse_command_line(given)
@@ -129,7 +129,7 @@ class Rule:
             return "its env or input mentions it"
         return wanted.why_found(line, given)
 
-    def surely_holds(self, call: Call) -> bool:
+    def surely_holds(self, call: CheckedCall) -> bool:
         """Return whether the rule surely covers the call.
 
         It must cover every part of a command line.
@@ -147,7 +147,7 @@ class Rule:
         """Return whether the rule covers the tool of exactly this name."""
         return fnmatchcase(name, self.name)
 
-    def _surely(self, call: Call, pattern: str) -> bool:
+    def _surely(self, call: CheckedCall, pattern: str) -> bool:
         if not call.is_readable or call.commands:
             return False
         if self.argument is not None and plain_name(self.argument) not in PATHS:
@@ -163,7 +163,7 @@ class Rule:
         return call.bare == "fetch" and bool(call.urls) and all(_is_surely_url(each, pattern) for each in call.urls)
 
 
-def covers_line(rules: list[Rule], call: Call) -> bool:
+def covers_line(rules: list[Rule], call: CheckedCall) -> bool:
     """Return whether rules that allow cover a plain command line together.
 
     Each command must be covered by one of the rules, and each file that a redirect writes by a rule about `write`. A
@@ -215,11 +215,11 @@ def _may_write(rules: list[Rule], root: Path, name: str) -> bool:
     real = os.path.realpath(root / name)
     if not _is_below(root, name) or why_guarded(root, os.path.relpath(real, root)) is not None:
         return False
-    write = Call("write", {"path": name})
+    write = CheckedCall("write", {"path": name})
     return any(rule.surely_holds(write) for rule in rules)
 
 
-def is_command(call: Call) -> bool:
+def is_command(call: CheckedCall) -> bool:
     """Return whether the call runs a command line."""
     return bool(call.commands)
 
@@ -230,7 +230,7 @@ def _text(value: Any, pattern: str) -> str | None:
     return f"{text!r:.100} fits" if fnmatchcase(text.casefold(), whole.casefold()) else None
 
 
-def _path(call: Call, pattern: str, *, moved: bool = False) -> str | None:
+def _path(call: CheckedCall, pattern: str, *, moved: bool = False) -> str | None:
     paths = call.paths(moved=moved)
     if paths is None:
         return "the paths cannot be determined"
@@ -252,7 +252,7 @@ def _host_of(value: Any) -> str | None:
         return None
 
 
-def _host(call: Call, domain: str) -> str | None:
+def _host(call: CheckedCall, domain: str) -> str | None:
     for value in call.urls:
         host = _host_of(value)
         if host is None:

@@ -15,7 +15,7 @@ from ...agent.chat.tool_calls import ToolCall
 from ...agent.tools import action_for
 from ...tools.leaving import LEAVING, what_leaves
 from ...tools.sandbox.registry import current_sandbox
-from .call import Call
+from .call import CheckedCall
 from .rule import Rule, covers_line, is_command
 
 RuleAction = Literal["allow", "ask", "deny"]
@@ -84,7 +84,7 @@ class ToolRules(BaseModel):
 
     def verdict(self, call: ToolCall) -> RuleVerdict:
         """Return the rules' verdict on a call."""
-        made = Call(call.name, action_for(call).args)
+        made = CheckedCall(call.name, action_for(call).args)
         for action in ("deny", "ask"):
             for rule in self._read[action]:
                 if (why := rule.may_hold(made)) is None:
@@ -103,7 +103,7 @@ class ToolRules(BaseModel):
             return RuleVerdict(self.otherwise, "no rule is about this call")
         return self._by_sandbox(made) or RuleVerdict("allow", "no rule is about this call")
 
-    def _by_sandbox(self, call: Call) -> RuleVerdict | None:
+    def _by_sandbox(self, call: CheckedCall) -> RuleVerdict | None:
         """Return the verdict on a command that leaves its sandbox.
 
         Returns None for all other calls.
@@ -126,7 +126,7 @@ class ToolRules(BaseModel):
 
         Only rules that do not cover the call itself are checked: those that deny the other form, or ask about it.
         """
-        made, besides = (Call(each.name, action_for(each).args) for each in (call, other))
+        made, besides = (CheckedCall(each.name, action_for(each).args) for each in (call, other))
         for rule in (*self._read["deny"], *self._read["ask"]):
             if rule.pattern is not None and rule.may_hold(made) is None and (why := rule.may_hold(besides)) is not None:
                 return why

@@ -10,7 +10,7 @@ from contextlib import suppress
 import anyio
 
 from ....traces.stores import open_store
-from ..stop import Stop
+from ..stop import StopRequest
 from ..worker import Worker
 from .own_process import ENDED, READY
 
@@ -26,7 +26,7 @@ def main() -> None:
     sys.path[:] = pickle.load(sys.stdin.buffer)
     plan, lease = pickle.load(sys.stdin.buffer)
     store = open_store(plan.where)
-    worker = Worker(plan, store, Stop(), number=f"{lease.key}/alone", concurrency=1)
+    worker = Worker(plan, store, StopRequest(), number=f"{lease.key}/alone", concurrency=1)
 
     def listen() -> None:
         os.read(0, 1)  # returns when the first process has died, which sends nothing more

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ....traces.errors import UsageError
 from ....traces.stores import open_store
 from ..plan import SetPlan
-from ..stop import Stop
+from ..stop import StopRequest
 from ..worker import Worker
 
 
@@ -35,7 +35,7 @@ class Local:
             check_sendable(plan)
         yield
 
-    async def run(self, plan: SetPlan, stop: Stop) -> None:
+    async def run(self, plan: SetPlan, stop: StopRequest) -> None:
         """Work on the set; see `Executor`."""
         concurrency = self.concurrency or plan.limits.concurrency
         plan = replace(plan, limits=replace(plan.limits, concurrency=concurrency))  # workers read it from the plan

@@ -21,7 +21,7 @@ from ....traces.stores import open_store
 from ..alone.own_process import describe_exit
 from ..errors import first_error
 from ..plan import SetPlan
-from ..stop import Stop
+from ..stop import StopRequest
 from ..worker import Worker
 
 _READY, _ENDED, _DRAIN, _CUT = "ready", "ended", "drain", "cut"
@@ -30,7 +30,7 @@ IN_VAIN = 5
 _LOOK_SECONDS = 0.1
 
 
-async def run_processes(plan: SetPlan, stop: Stop, processes: int, concurrency: int) -> None:
+async def run_processes(plan: SetPlan, stop: StopRequest, processes: int, concurrency: int) -> None:
     """Run a set in several processes.
 
     A process that dies is replaced as long as there is work. The plan must be one that `check_sendable` accepts. Raises
@@ -54,7 +54,7 @@ def check_sendable(plan: SetPlan) -> None:
         ) from error
 
 
-async def _keep_running(plan: SetPlan, stop: Stop, number: int, share: int) -> None:
+async def _keep_running(plan: SetPlan, stop: StopRequest, number: int, share: int) -> None:
     replaced = in_vain = 0
     while True:
         worker = _Process(plan, f"{number}.{replaced}", share)
@@ -143,7 +143,7 @@ class _Process:
         self._read()
         return self._process.exitcode
 
-    def tell(self, stop: Stop) -> None:
+    def tell(self, stop: StopRequest) -> None:
         """Send the process a person's request to stop."""
         if stop.draining:
             self._send(_CUT if stop.cutting else _DRAIN)
@@ -192,7 +192,7 @@ def work(plan: SetPlan, number: str, share: int, pipe: Connection) -> None:
             pipe.send(message)
 
     async def main() -> None:
-        stop = Stop()
+        stop = StopRequest()
         worker = Worker(plan, store, stop, number=number, concurrency=share, on_first_end=partial(say, _ENDED))
         token = anyio.lowlevel.current_token()
 

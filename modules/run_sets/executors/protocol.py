@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from ..plan import SetPlan
-from ..stop import Stop
+from ..stop import StopRequest
 
 
 class Executor(Protocol):
@@ -17,7 +17,7 @@ class Executor(Protocol):
         it raises UsageError, ExtraMissingError or ExternalError if the executor cannot run this plan.
         """
 
-    async def run(self, plan: SetPlan, stop: Stop) -> None:
+    async def run(self, plan: SetPlan, stop: StopRequest) -> None:
         """Work on the set until it is done or stopped.
 
         The set is done when no task is left. A worker that dies is replaced while there is work; other workers claim

@@ -27,7 +27,7 @@ from ....traces.stores import TaskTable, open_store
 from ..errors import first_error
 from ..outage import through_outage
 from ..plan import SetPlan
-from ..stop import Stop
+from ..stop import StopRequest
 from ..worker import Worker
 
 log = logging.getLogger("refold")
@@ -75,7 +75,7 @@ class Ray:
             await self._room(ray)
             yield
 
-    async def run(self, plan: SetPlan, stop: Stop) -> None:
+    async def run(self, plan: SetPlan, stop: StopRequest) -> None:
         """Work on the set; see `Executor`."""
         ray = _import_ray()
         with _connected(ray, self.address):
@@ -135,7 +135,7 @@ class Slot:
         self._plan = plan
         self._number = number
         self._share = share
-        self._stop: Stop | None = None
+        self._stop: StopRequest | None = None
         self._request: str | None = None
         threading.Thread(target=_leave_with_parent, name="raylet's death", daemon=True).start()
 
@@ -145,7 +145,7 @@ class Slot:
         A restarted actor starts with new claims.
         """
         plan: SetPlan = pickle.loads(self._plan)
-        self._stop = Stop()
+        self._stop = StopRequest()
         self._obey()
         store = open_store(plan.where)
         number = f"{self._number}.{secrets.token_hex(3)}"
@@ -176,7 +176,7 @@ def _leave_with_parent() -> None:
             os._exit(1)
 
 
-async def _drive(ray: Any, plan: SetPlan, stop: Stop, slots: int, options: Mapping[str, Any]) -> None:
+async def _drive(ray: Any, plan: SetPlan, stop: StopRequest, slots: int, options: Mapping[str, Any]) -> None:
     concurrency = plan.limits.concurrency
     blob = ray.cloudpickle.dumps(plan)
     actor = ray.remote(Slot).options(max_restarts=-1, max_task_retries=-1, **options)

@@ -27,7 +27,7 @@ def one_at_a_time() -> threading.RLock:
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """A change of one path: new bytes, or None to delete.
 
     `seen` is the file as it was read: the change is refused if the file has changed since or is missing. `new` refuses
@@ -42,7 +42,7 @@ class Change:
     """The permission bits of a new file; by default those of the process's umask."""
 
 
-def change_files(workspace: Workspace, changes: Sequence[Change], cwd: str | None = None) -> None:
+def change_files(workspace: Workspace, changes: Sequence[FileChange], cwd: str | None = None) -> None:
     """Make all changes or none.
 
     After an error, every file is as before. Files keep their modes. Raises OSError, and OutsideWorkspaceError for a
@@ -85,7 +85,7 @@ def _check_guard(workspace: Workspace, spot: Spot, path: str) -> None:
 class _Step:
     """One change in progress."""
 
-    def __init__(self, workspace: Workspace, change: Change, spot: Spot) -> None:
+    def __init__(self, workspace: Workspace, change: FileChange, spot: Spot) -> None:
         self._workspace = workspace
         self._change = change
         self._folder = spot.folder

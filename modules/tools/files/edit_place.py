@@ -34,7 +34,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "'": "'", '"': '"', "`": "`", "\\":
 
 
 @dataclass(frozen=True)
-class Place:
+class EditPlace:
     """The place of an edit: `text[start:end]` becomes `new`."""
 
     start: int
@@ -47,7 +47,7 @@ class Found:
     """The name of a rung, and its places in order."""
 
     rung: str
-    places: tuple[Place, ...]
+    places: tuple[EditPlace, ...]
 
 
 MOST_COUNTED = 1_000
@@ -61,7 +61,7 @@ def find(text: str, old: str, new: str, *, every: bool = False) -> Found | None:
     overlapping ones included. The line ends of all three texts are LF.
     """
 
-    def taken(places: Iterator[Place]) -> tuple[Place, ...]:
+    def taken(places: Iterator[EditPlace]) -> tuple[EditPlace, ...]:
         return tuple(places if every else islice(places, MOST_COUNTED))
 
     places = taken(_exact(text, old, new, every))
@@ -114,10 +114,10 @@ def _borders(keys: Sequence[str]) -> list[int]:
     return borders
 
 
-def _exact(text: str, old: str, new: str, every: bool) -> Iterator[Place]:
+def _exact(text: str, old: str, new: str, every: bool) -> Iterator[EditPlace]:
     at = text.find(old)
     while at >= 0:
-        yield Place(at, at + len(old), new)
+        yield EditPlace(at, at + len(old), new)
         at = text.find(old, at + (len(old) if every else 1))
 
 
@@ -156,7 +156,7 @@ class _LineEdit:
         self.closes = self.whole and len(fresh) > 1 and fresh[-1] == ""
         self.fresh = fresh[:-1] if self.closes else fresh
 
-    def places(self, every: bool) -> Iterator[Place]:
+    def places(self, every: bool) -> Iterator[EditPlace]:
         """Yield the places whose lines equal those of `old`, shifted alike.
 
         With `every`, a place that overlaps an earlier one is left out.
@@ -168,7 +168,7 @@ class _LineEdit:
                 free = at + len(self.body) if every else 0
                 yield place
 
-    def _place(self, at: int) -> Place | None:
+    def _place(self, at: int) -> EditPlace | None:
         lines = self._lines
         merged = self._merged(lines.lines[at : at + len(self.body)])
         if merged is None:
@@ -178,10 +178,10 @@ class _LineEdit:
         end = min(end, len(lines.text))
         text = "\n".join(merged)
         if not self.whole:
-            return Place(start, end if at_end else end - 1, text)
+            return EditPlace(start, end if at_end else end - 1, text)
         if self.closes and not at_end:
-            return Place(start, end, text + "\n")
-        return Place(start, end, "" if self._new == "" else text)
+            return EditPlace(start, end, text + "\n")
+        return EditPlace(start, end, "" if self._new == "" else text)
 
     @cached_property
     def _kept(self) -> dict[int, int]:

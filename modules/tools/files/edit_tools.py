@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from ....traces.errors import UsageError
 from ...agent.tools import tool
-from .atomic_change import Change, change_files, one_at_a_time
-from .edit_place import MOST_COUNTED, Place, find
+from .atomic_change import FileChange, change_files, one_at_a_time
+from .edit_place import MOST_COUNTED, EditPlace, find
 from .indentation import indenter
 from .text import TextFile, plain
 from .workspace import current_workspace
@@ -74,7 +74,7 @@ def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[st
                 raise EditError(f"{where}{error}{'; nothing was changed' if where else ''}") from None
             told.append(what)
         if file != before:
-            change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
+            change_files(workspace, [FileChange(path, file.to_bytes(), seen=seen)], cwd)
     return seen.path, told
 
 
@@ -106,11 +106,11 @@ def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> 
     return file, f"replaced {was} line(s) with {now} ({now - was:+d}){many}, at {_lines(text, places)}{how}"
 
 
-def _indented(text: str, place: Place, indent: Callable[[Sequence[str], Sequence[str]], list[str]]) -> Place:
+def _indented(text: str, place: EditPlace, indent: Callable[[Sequence[str], Sequence[str]], list[str]]) -> EditPlace:
     """Return a place whose new lines are indented as the text."""
     old, new = text[place.start : place.end].split("\n"), place.new.split("\n")
     whole = 0 if place.start == 0 or text[place.start - 1] == "\n" else 1  # the first line may begin before the place
-    return Place(place.start, place.end, "\n".join(new[:whole] + indent(old[whole:], new[whole:])))
+    return EditPlace(place.start, place.end, "\n".join(new[:whole] + indent(old[whole:], new[whole:])))
 
 
 def _checked(edit: Any) -> tuple[str, str, bool]:
@@ -128,7 +128,7 @@ def _count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def _lines(text: str, places: Sequence[Place]) -> str:
+def _lines(text: str, places: Sequence[EditPlace]) -> str:
     numbers = [text.count("\n", 0, place.start) + 1 for place in places[:_SHOWN]]
     shown = ", ".join(map(str, numbers))
     return f"line{'s' * (len(places) > 1)} {shown}{', ...' * (len(places) > _SHOWN)}"

@@ -12,7 +12,7 @@ from ....tasks.processes.apart import Apart, ApartError
 from ...agent.tools import tool
 from . import line_search
 from .line_search import lines_of
-from .paths.walk import Entry, pattern_of, walk
+from .paths.walk import FileEntry, pattern_of, walk
 from .text import NotTextError, TextFile
 from .workspace import workspace_to_read
 
@@ -136,7 +136,7 @@ def _texts(path: str, include: str | None, notes: list[str]) -> Iterator[tuple[s
             continue
 
 
-def _data_of(entry: Entry) -> bytes | None:
+def _data_of(entry: FileEntry) -> bytes | None:
     fd = entry.open()
     if fd is None:
         return None

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from ...agent.tools import tool
-from .atomic_change import Change, change_files, one_at_a_time
+from .atomic_change import FileChange, change_files, one_at_a_time
 from .indentation import indenter
 from .text import TextFile, plain
 from .workspace import current_workspace
@@ -37,7 +37,7 @@ def insert_lines(
             file = file.spliced((len(text), len(text), fresh + "\n"))
         else:  # the last line has no line end; the new last line gets none either
             file = file.spliced((len(text), len(text), "\n" + fresh))
-        change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
+        change_files(workspace, [FileChange(path, file.to_bytes(), seen=seen)], cwd)
     return f"Inserted {fresh.count(chr(10)) + 1} line(s) at line {at} of {seen.path}"
 
 
@@ -69,7 +69,7 @@ def delete_lines(
         if last == len(starts) and start > 0 and not text.endswith("\n"):
             start -= 1  # the last line had no line end, and the new last line gets none
         file = file.spliced((start, end, ""))
-        change_files(workspace, [Change(path, file.to_bytes(), seen=seen)], cwd)
+        change_files(workspace, [FileChange(path, file.to_bytes(), seen=seen)], cwd)
     return f"Deleted {last - start_line + 1} line(s), {start_line} to {last}, from {seen.path}"
 
 

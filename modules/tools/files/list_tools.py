@@ -4,7 +4,7 @@ from typing import Annotated
 
 from ....engine import effect
 from ...agent.tools import tool
-from .paths.walk import IGNORED, Entry, pattern_of, walk
+from .paths.walk import IGNORED, FileEntry, pattern_of, walk
 from .workspace import Workspace, current_workspace
 
 MOST_LISTED = 100
@@ -54,7 +54,7 @@ def tree(workspace: Workspace, path: str, ignore: list[str] | None = None) -> st
     """
     patterns = [pattern_of(each) for each in ignore or []]
 
-    def left_out(entry: Entry) -> bool:
+    def left_out(entry: FileEntry) -> bool:
         return any(each.fullmatch(entry.path) or each.fullmatch(entry.name) for each in patterns)
 
     lines = [f"{path.rstrip('/') or '/'}/"]

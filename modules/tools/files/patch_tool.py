@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from ...agent.tools import tool
-from .atomic_change import Change, change_files, one_at_a_time
+from .atomic_change import FileChange, change_files, one_at_a_time
 from .edit_place import RUNGS, windows
 from .indentation import indenter, shift_between
 from .line_search import lines_of
@@ -59,7 +59,7 @@ class _Plan:
     """The changes of a patch, computed before any file is changed."""
 
     def __init__(self, workspace: Workspace, cwd: str | None) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[FileChange] = []
         self.told: list[str] = []
         self._workspace = workspace
         self._cwd = cwd
@@ -70,12 +70,12 @@ class _Plan:
         path = self._once(part.path)
         if part.kind == "add":
             text = "".join(f"{line}\n" for line in part.lines)
-            self.changes.append(Change(part.path, text.encode("utf-8", "replace"), new=True))
+            self.changes.append(FileChange(part.path, text.encode("utf-8", "replace"), new=True))
             self.told.append(f"A {path}")
             return
         if part.kind == "delete":
             seen = self._workspace.read(part.path, self._cwd, limit=0)
-            self.changes.append(Change(part.path, None, seen=seen))
+            self.changes.append(FileChange(part.path, None, seen=seen))
             self.told.append(f"D {path}")
             return
         seen = self._workspace.read_whole(part.path, self._cwd)
@@ -84,12 +84,12 @@ class _Plan:
         data = file.to_bytes() if part.hunks else seen.data
         how = f" (not an exact match: {', '.join(loose)})" if loose else ""
         if part.move_to is None:
-            self.changes.append(Change(part.path, data, seen=seen))
+            self.changes.append(FileChange(part.path, data, seen=seen))
             self.told.append(f"M {path}{how}")
             return
         moved = self._once(part.move_to)
-        self.changes.append(Change(part.move_to, data, new=True, mode=seen.stat.st_mode & 0o7777))
-        self.changes.append(Change(part.path, None, seen=seen))
+        self.changes.append(FileChange(part.move_to, data, new=True, mode=seen.stat.st_mode & 0o7777))
+        self.changes.append(FileChange(part.path, None, seen=seen))
         self.told.append(f"R {path} -> {moved}{how}")
 
     def _once(self, path: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from ....engine import effect
 from ...agent.chat.content import ContentImageUrl
 from ...agent.tools import tool
-from .atomic_change import Change, change_files, one_at_a_time
+from .atomic_change import FileChange, change_files, one_at_a_time
 from .list_tools import tree
 from .text import TextFile, plain
 from .workspace import Workspace, current_workspace, workspace_to_read
@@ -62,7 +62,7 @@ def write(
     with one_at_a_time():
         before = _before(workspace, file_path)
         data = content.encode("utf-8", "replace") if before is None else _like(before, content)
-        change_files(workspace, [Change(file_path, data)])
+        change_files(workspace, [FileChange(file_path, data)])
         with workspace.spot(file_path) as spot:
             path = spot.path
     lines = plain(content).count("\n") + (not content.endswith("\n") and content != "")

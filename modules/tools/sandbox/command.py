@@ -15,7 +15,7 @@ from ....tasks.errors import CommandError
 from ....tasks.processes.pipes import Pipes
 from ....tasks.processes.supervised import Supervised
 from .limits import Finished
-from .output import Kept, Streamed
+from .output import CappedOutput, Streamed
 
 _TICK = 0.05
 _LINGER_SECONDS = 0.1
@@ -43,7 +43,7 @@ class Start:
     """The same, about what the command has done and the sandbox has undone: the command has then failed."""
 
 
-class Command:
+class SandboxCommand:
     """A command; `run` it in any thread, one at a time.
 
     `kill` works at any time, in any thread, and does not wait.
@@ -103,7 +103,7 @@ class Command:
         on_output: Callable[[str], object] | None,
     ) -> Finished:
         deadline = None if timeout is None else time.monotonic() + timeout
-        kept, streamed = Kept(keep), Streamed(on_output, keep)
+        kept, streamed = CappedOutput(keep), Streamed(on_output, keep)
         timed_out, ended_at, over = False, None, False
 
         def take(_: str, chunk: bytes) -> None:

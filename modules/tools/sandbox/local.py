@@ -16,9 +16,9 @@ import anyio.to_thread
 
 from ....tasks.processes.commands import child_env
 from ....tasks.processes.stoppable import run_stoppable
-from ..files.atomic_change import Change, change_files
+from ..files.atomic_change import FileChange, change_files
 from ..files.workspace import Workspace
-from .command import Command, Start
+from .command import SandboxCommand, Start
 from .limits import Finished, Limits, Wall
 from .paths.scratch import Scratch, current_scratch
 
@@ -81,7 +81,7 @@ class LocalSandbox:
         if self.workspace.kind(cwd or ".") != "folder":
             raise NotADirectoryError(f"there is no folder {cwd}")
         given = stdin.encode("utf-8", "replace") if isinstance(stdin, str) else stdin
-        command = Command(folder, given)
+        command = SandboxCommand(folder, given)
         scratch = current_scratch(self._scratch)
 
         def work() -> Finished:
@@ -101,7 +101,7 @@ class LocalSandbox:
 
     async def write(self, path: str, data: bytes) -> None:
         """Write a file; see Sandbox.write."""
-        await anyio.to_thread.run_sync(change_files, self.workspace, [Change(path, data)])
+        await anyio.to_thread.run_sync(change_files, self.workspace, [FileChange(path, data)])
 
     def _limited(self, argv: Sequence[str]) -> list[str]:
         """Return the command with the limits to set inside its process."""

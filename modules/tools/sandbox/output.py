@@ -9,7 +9,7 @@ _EVERY = 0.1
 _PIECE = 16_384
 
 
-class Kept:
+class CappedOutput:
     """The start and end of a stream, `limit` bytes in all."""
 
     def __init__(self, limit: int) -> None:

@@ -55,7 +55,7 @@ def agent(
     from ..input.values import read_text_or_file
     from .build import make
     from .continue_run import conversation
-    from .goal import Limits, run_goal
+    from .goal import RunLimits, run_goal
 
     config = _config(locals(), text=read_text_or_file(instructions, "--instructions"))
     manner = Manner(quiet, json, traceback)
@@ -67,7 +67,7 @@ def agent(
         made.agent.backoff_max_tries = retries
     if isinstance(made.agent.model, LiteLLMGenerator):
         threading.Thread(target=load_litellm, daemon=True).start()
-    limits = Limits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
+    limits = RunLimits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
     before = conversation(continued, traces) if continued is not None else None
     if goal is None:
         from .chat.chat import chat

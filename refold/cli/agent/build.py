@@ -69,7 +69,7 @@ class Made:
             yield
 
 
-def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = None, toolbox: bool = False) -> Made:
+def make(config: AgentConfig, why: str = "", *, recorded: "RecordedModel | None" = None, toolbox: bool = False) -> Made:
     """Return the Agent of a config.
 
     Raises InputError if something that the config names is missing. With `recorded`, the Agent serves to verify a trace
@@ -94,7 +94,7 @@ def make(config: AgentConfig, why: str = "", *, recorded: "Recorded | None" = No
             agent = Agent(**{"name": "agent", "max_steps": STEPS, **given, "tools": tools})
         agent = _equipped(agent, config)
         if agent.model is None and toolbox:
-            agent.model = Recorded("none")
+            agent.model = RecordedModel("none")
         if agent.model is None:
             raise InputError(
                 "name a model: --model openai/gpt-4o, --model ollama_chat/qwen3, or --model scripted:FILE for a script "
@@ -117,7 +117,7 @@ def agent_at(path: str, why: str = "") -> Agent:
     return found
 
 
-class Recorded:
+class RecordedModel:
     """A stand-in for the model whose answers a verified trace holds."""
 
     def __init__(self, model: str) -> None:
@@ -128,7 +128,7 @@ class Recorded:
         raise RefoldError(f"{self.model} was called while a trace was verified")
 
 
-class DescribedRecorded(Recorded):
+class DescribedRecorded(RecordedModel):
     """A stand-in for a model whose capabilities the trace holds, too."""
 
     async def capabilities(self) -> Capabilities:

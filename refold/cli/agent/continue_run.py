@@ -17,7 +17,7 @@ from ..errors import INTERRUPTED, InputError
 from ..input.find_trace import find_run
 from ..render.output import console
 from .build import Made
-from .chat.session import Session, Turn
+from .chat.session import ChatSession, ChatTurn
 from .goal import introduce, tell_turn
 from .view import AgentView
 
@@ -64,7 +64,7 @@ def _run_and_report(
     only: str | None = None,
 ) -> int:
     asks = False if manner.mute else None
-    with hushed(manner), Session(made, asks=asks, only=only) as session:
+    with hushed(manner), ChatSession(made, asks=asks, only=only) as session:
         view = None
         if not manner.mute:
             introduce(made)
@@ -79,7 +79,7 @@ def _run_and_report(
     return turn.code
 
 
-def settled(session: Session, turn: Turn, **options: Any) -> Turn:
+def settled(session: ChatSession, turn: ChatTurn, **options: Any) -> ChatTurn:
     """Resume a turn while the person's answers are refused.
 
     An answer can be refused after it was typed: for example, a result that a tool cannot return. The run then waits

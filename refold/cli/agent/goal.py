@@ -14,16 +14,16 @@ from ...traces.stores.store_url import is_url
 from ..commands.run import Manner, folder, hushed, tell
 from ..errors import InputError
 from ..render.output import console, say, write_json
-from ..render.summary import Summary
+from ..render.summary import RunSummary
 from ..render.text import clean
 from .build import Made
-from .chat.session import Session, Turn
+from .chat.session import ChatSession, ChatTurn
 from .config import KEY
 from .view import AgentView
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     """The options of each run: place of traces, budget, seed, durability."""
 
     traces: str
@@ -53,13 +53,13 @@ class Limits:
         return options
 
 
-def run_goal(made: Made, goal: str, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
+def run_goal(made: Made, goal: str, limits: RunLimits, manner: Manner, before: Trajectory | None = None) -> int:
     """Run the Agent on a goal; return the exit code.
 
     If `before` is given, the goal continues that conversation.
     """
     folder(limits.traces)
-    with hushed(manner), Session(made, asks=False if manner.mute else None) as session:
+    with hushed(manner), ChatSession(made, asks=False if manner.mute else None) as session:
         if before is not None:
             session.agent.trajectory = before
         if not manner.mute:
@@ -69,7 +69,9 @@ def run_goal(made: Made, goal: str, limits: Limits, manner: Manner, before: Traj
     return turn.code
 
 
-def one_turn(session: Session, goal: str, limits: Limits, manner: Manner, *, reset: bool, headed: bool = True) -> Turn:
+def one_turn(
+    session: ChatSession, goal: str, limits: RunLimits, manner: Manner, *, reset: bool, headed: bool = True
+) -> ChatTurn:
     """Run the Agent once, and show the run."""
     made = session.made
     view = None if manner.mute else AgentView(console(), asks=session.asks, headed=headed)
@@ -92,7 +94,7 @@ def introduce(made: Made) -> None:
         say(console(), Text(f"The answers are scripted{by}: no model is called. The tools are real.", "yellow"))
 
 
-def tell_turn(turn: Turn, manner: Manner) -> None:
+def tell_turn(turn: ChatTurn, manner: Manner) -> None:
     """Report how a run ended.
 
     The answer was shown as it arrived, so it is printed again only with `quiet`.
@@ -100,7 +102,7 @@ def tell_turn(turn: Turn, manner: Manner) -> None:
     if manner.as_json:
         write_json(turn.summary.to_dict())
         return
-    summary: Summary = turn.summary
+    summary: RunSummary = turn.summary
     if not manner.quiet:
         print()
         summary = replace(summary, final_result=None)

@@ -11,7 +11,7 @@ from ...modules.mcp import MCPServers
 from ...traces import Trace
 from ..errors import InputError
 from ..input.consent import Row, agent_rows, check_sources
-from .build import DescribedRecorded, Made, Recorded, make
+from .build import DescribedRecorded, Made, RecordedModel, make
 from .config import KEY, AgentConfig
 
 _WHY = " (the trace names it)"
@@ -89,11 +89,11 @@ def recorded_state(trace: Trace) -> AgentState | None:
     return None if trace.first_state is None else AgentState.from_dict(trace.first_state)
 
 
-def _model_of(trace: Trace) -> Recorded:
+def _model_of(trace: Trace) -> RecordedModel:
     state = recorded_state(trace)
     name = state.agent.model if state is not None else "unknown"
     described = any(record.kind == "intent" and record["name"] == "capabilities" for record in trace.records[:20])
-    return DescribedRecorded(name) if described else Recorded(name)
+    return DescribedRecorded(name) if described else RecordedModel(name)
 
 
 def _placed(again: Made, workspace: Path | None) -> Made:

@@ -11,12 +11,12 @@ from ..input.schemas import described, fields
 from ..render.output import console, say, write_json
 from ..render.text import brief, clean, count_text
 from .build import Made
-from .chat.session import Session
+from .chat.session import ChatSession
 
 
 def list_tools(made: Made, as_json: bool) -> int:
     """List the tools, connecting MCP servers as for a run; return 0."""
-    with hushed(Manner(as_json=as_json)), Session(made, asks=False) as session:
+    with hushed(Manner(as_json=as_json)), ChatSession(made, asks=False) as session:
         found = offered(session.agent)
     if as_json:
         write_json({"tools": [tool_json(tool) for tool in found]})

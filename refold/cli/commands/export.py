@@ -27,7 +27,7 @@ Form = Literal["chat", "openai", "jsonl"]
 
 
 @dataclass(frozen=True)
-class Options:
+class ExportOptions:
     """The options of an export.
 
     `full` leaves long values whole in a report; `content` includes prompts, arguments and results in spans; `force`
@@ -41,7 +41,7 @@ class Options:
     compare: bool = False
 
 
-Write = Callable[[Iterable[Trace], BinaryIO, Options], None]
+Write = Callable[[Iterable[Trace], BinaryIO, ExportOptions], None]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Format:
     several: bool = False
 
 
-def export(traces: Sequence[TracePlace], wanted: dict[str, str | None], options: Options) -> int:
+def export(traces: Sequence[TracePlace], wanted: dict[str, str | None], options: ExportOptions) -> int:
     """Write the runs in each wanted format.
 
     `wanted` maps names of formats to files, and `otel` to a URL; `-` is stdout.
@@ -89,7 +89,7 @@ def _loaded(paths: Sequence[TracePlace]) -> Iterator[Trace]:
     return (load_trace(path) for path in paths)
 
 
-def _write(made: Format, traces: Iterable[Trace], target: str, options: Options, *, quiet: bool) -> None:
+def _write(made: Format, traces: Iterable[Trace], target: str, options: ExportOptions, *, quiet: bool) -> None:
     if target == STDOUT:
         with stdout_bytes() as out:
             made.write(traces, out, options)
@@ -108,7 +108,7 @@ def _refuse_own_trace(target: str, traces: Sequence[TracePlace]) -> None:
         raise InputError(f"{target} is the trace itself; name another file")
 
 
-def _html(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+def _html(traces: Iterable[Trace], out: BinaryIO, options: ExportOptions) -> None:
     from ...view.exported import write_page
 
     with ExitStack() as mirrors:
@@ -130,21 +130,21 @@ def _mirrored(trace: Trace, mirrors: ExitStack) -> Path:
     return mirror.path_of(run_id)
 
 
-def _markdown(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+def _markdown(traces: Iterable[Trace], out: BinaryIO, options: ExportOptions) -> None:
     from ...traces.export.markdown import write_markdown
 
     for trace in traces:
         write_markdown(trace, out, full=options.full)
 
 
-def _parquet(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+def _parquet(traces: Iterable[Trace], out: BinaryIO, options: ExportOptions) -> None:
     from ...traces.export.parquet import write_parquet
 
     write_parquet(traces, out)
 
 
 def _chat(form: Form) -> Write:
-    def write(traces: Iterable[Trace], out: BinaryIO, options: Options) -> None:
+    def write(traces: Iterable[Trace], out: BinaryIO, options: ExportOptions) -> None:
         from ...modules.agent.trajectory.export import write_chat
 
         write_chat(traces, out, form)

@@ -12,7 +12,7 @@ from ...traces.stores import RunRef
 from ..errors import INTERRUPTED, InputError
 from ..input.consent import Row, check_module, confirm, module_rows, pending_rows, trusted_folders
 from ..input.module_import import as_module, is_agent, load_module, thing_at
-from ..render.summary import Summary
+from ..render.summary import RunSummary
 from ..render.text import clean
 from .resume_and_fork import Going, Resume, budget_over
 from .run import Manner, hushed, tell_end
@@ -28,7 +28,7 @@ def resume_trace(path: Path | RunRef, module: str | None, wanted: Resume, manner
     if trace.status == "completed" and wanted.value is UNANSWERED:
         if not manner.as_json:
             print("refold: this run has completed already; there is nothing to resume", file=sys.stderr)
-        return tell_end(replace(Summary.of_trace(trace), exit_code=0), manner)
+        return tell_end(replace(RunSummary.of_trace(trace), exit_code=0), manner)
 
     def ask(rows: Sequence[Row]) -> None:
         confirm(trace, "resume", [*rows, *pending_rows(trace)], yes=wanted.yes, manner=manner)

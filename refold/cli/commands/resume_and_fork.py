@@ -13,7 +13,7 @@ from ...traces.stores import RunRef
 from ..errors import InputError, one_line
 from ..input.questions import ask_person
 from ..render.output import can_ask
-from ..render.summary import Summary
+from ..render.summary import RunSummary
 from .run import Manner, watched
 
 
@@ -60,7 +60,7 @@ class Going:
     manner: Manner
     budget: RuntimeBudget | None
 
-    def on(self, answer: Any, request: str | None = None) -> Summary:
+    def on(self, answer: Any, request: str | None = None) -> RunSummary:
         """Resume the run with an answer, or with answers by request id.
 
         If the code has diverged and `on_divergence` is "fork", the run continues in a fork, and `path` becomes the
@@ -77,7 +77,7 @@ class Going:
         self.path = summary.trace or path
         return summary
 
-    def while_a_person_answers(self, summary: Summary) -> Summary:
+    def while_a_person_answers(self, summary: RunSummary) -> RunSummary:
         """Ask the person and resume, until no request is left to ask.
 
         A request that the person leaves open is not asked again. Without a person, with `--value`, or with output for

@@ -19,7 +19,7 @@ from ..render.live import LiveView
 from ..render.output import console, stdout_to_stderr, write_json
 from ..render.panel import show_panel
 from ..render.phrases import status_text
-from ..render.summary import Summary
+from ..render.summary import RunSummary
 from ..render.text import brief, clean
 
 
@@ -56,7 +56,7 @@ class Options:
 def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: Manner) -> int:
     """Run tasks in turn; return the exit code of the worst."""
     folder(options.traces)
-    ended: list[Summary] = []
+    ended: list[RunSummary] = []
     with hushed(manner):
         modules = {path: load_module(path) for path in dict.fromkeys(module_path(task, module) for task in tasks)}
     for task in tasks:
@@ -72,7 +72,7 @@ def run_tasks(tasks: list[Task], module: str | None, options: Options, manner: M
     return code
 
 
-def run_task(module: AgentModule[Any], task: Task, options: Options, manner: Manner) -> Summary:
+def run_task(module: AgentModule[Any], task: Task, options: Options, manner: Manner) -> RunSummary:
     """Run one task and show its progress."""
 
     def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
@@ -91,7 +91,7 @@ def run_task(module: AgentModule[Any], task: Task, options: Options, manner: Man
 
 def watched(
     work: Callable[[tuple[Callable[[Record], Any], ...]], RunResult], manner: Manner, earlier: Iterable[Record] = ()
-) -> Summary:
+) -> RunSummary:
     """Run `work` and show the run; return how it ended.
 
     A run that Ctrl-C or SIGTERM cancelled is a result, too. Raises KeyboardInterrupt or SystemExit if the signal came
@@ -109,10 +109,10 @@ def watched(
             if given is None:
                 raise
             result, code = given, 130 if isinstance(stop, KeyboardInterrupt) else 143
-    return Summary.of_result(result, code)
+    return RunSummary.of_result(result, code)
 
 
-def tell(summary: Summary, manner: Manner) -> None:
+def tell(summary: RunSummary, manner: Manner) -> None:
     """Report how a run ended: a panel, or with `quiet` the answer.
 
     With `quiet`, a status other than completed goes to stderr.
@@ -139,7 +139,7 @@ def tell(summary: Summary, manner: Manner) -> None:
         print("refold: --traceback shows all of the error", file=sys.stderr)
 
 
-def tell_end(summary: Summary, manner: Manner) -> int:
+def tell_end(summary: RunSummary, manner: Manner) -> int:
     """Report how a command's only run ended; return the exit code."""
     if manner.as_json:
         write_json(summary.to_dict())

@@ -12,7 +12,7 @@ from ...engine import UNANSWERED, AgentModule, Divergence, Engine
 from ...engine.module import import_path
 from ...errors import RefoldError
 from ...traces import Record, Trace
-from ...view.actions import Runner
+from ...view.actions import ActionRunner
 from ..errors import InputError
 from ..input.consent import Row, pending_rows
 from ..input.module_import import as_module, is_agent, thing_at
@@ -83,7 +83,7 @@ class CommandModules:
         lines = [f"{label}: {text}" for label, text in [*rows, *pending_rows(trace)]]
         return "\n".join(["The trace names this, and anyone can write a trace:", *lines])
 
-    def runner(self, trace: Trace, *, verifying: bool = False) -> Runner:
+    def runner(self, trace: Trace, *, verifying: bool = False) -> ActionRunner:
         """Load the code for a run."""
         return LoadedRunner(runner_of(trace, self.named, self._trust, verifying=verifying))
 

@@ -12,13 +12,13 @@ from ..commands.trace.forks import fork_rows
 from ..input.requests import request_rows
 from .output import is_terminal, say
 from .phrases import STATUS_STYLES, status_text
-from .summary import Summary
+from .summary import RunSummary
 from .text import LONG, brief, clean, count_text, cut, seconds_text
 
 _VERDICTS = {True: ("passed", "green"), False: ("failed", "red"), None: ("not evaluated", "dim")}
 
 
-def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
+def show_panel(out: Console, summary: RunSummary, meaning: str = "") -> None:
     """Show how a run ended: a panel, or in a pipe lines."""
     rows = list(summary_rows(summary, meaning))
     if is_terminal():
@@ -46,7 +46,7 @@ def show_panel(out: Console, summary: Summary, meaning: str = "") -> None:
             )
 
 
-def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Text]]:
+def summary_rows(summary: RunSummary, meaning: str = "") -> Iterator[tuple[str, Text]]:
     """Yield a summary's facts as labels and texts, the status first."""
     yield "status", status_text(summary.status, summary.stop_reason)
     if meaning and summary.error is None and summary.status != "completed":
@@ -75,7 +75,7 @@ def summary_rows(summary: Summary, meaning: str = "") -> Iterator[tuple[str, Tex
         yield "trace", Text(clean(str(summary.trace)))
 
 
-def usage_text(summary: Summary) -> str:
+def usage_text(summary: RunSummary) -> str:
     """Return steps, time, tokens and cost in one line."""
     usage = summary.usage
     parts = [count_text(summary.steps, "step")]

@@ -23,7 +23,7 @@ _MORE = {
 
 
 @dataclass
-class Summary:
+class RunSummary:
     """The end of a run, or its present standing.
 
     `exit_code` is None if nothing was run; `error` has the members of `RunFailure`.
@@ -46,7 +46,7 @@ class Summary:
     """For a fork: `run` and `step` of its origin, its `edit`, and `live_from` if it was to reuse recorded outcomes."""
 
     @classmethod
-    def of_result(cls, result: "RunResult", exit_code: int) -> "Summary":
+    def of_result(cls, result: "RunResult", exit_code: int) -> "RunSummary":
         """Return the summary of a run that has just ended."""
         return cls(
             run_id=result.run_id,
@@ -64,7 +64,7 @@ class Summary:
         )
 
     @classmethod
-    def of_trace(cls, trace: Trace) -> "Summary":
+    def of_trace(cls, trace: Trace) -> "RunSummary":
         """Return the summary of a trace."""
         end = trace.end
         return cls(
@@ -142,7 +142,7 @@ class Summary:
     def _command(self, name: str) -> list[str]:
         return ["refold", name, str(self.trace), *(["--module", self.module] if self.module is not None else [])]
 
-    def under(self, module: str | None) -> "Summary":
+    def under(self, module: str | None) -> "RunSummary":
         """Record the module if the header names another; return the summary."""
         if module is not None and self.trace is not None and _module_in(self.trace) != module:
             self.module = module

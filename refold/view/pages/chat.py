@@ -219,7 +219,9 @@ class _Writing:
             return {"type": "audio", "format": form, "transcript": clip(transcript) or None}
         return self._text(part, at)
 
-    def _call(self, call: messages.Call, answers: Mapping[str, Any], places: Mapping[int, str], done: _Done) -> Json:
+    def _call(
+        self, call: messages.MessageCall, answers: Mapping[str, Any], places: Mapping[int, str], done: _Done
+    ) -> Json:
         output: Json | None = None
         error: str | None = None
         images: list[Json] = []

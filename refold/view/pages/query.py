@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 
-class Question(dict[str, str]):
+class Query(dict[str, str]):
     """The arguments of a question; a repeated one has its last value.
 
     Args:

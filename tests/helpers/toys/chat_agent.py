@@ -10,7 +10,7 @@ from refold.modules.agent.generators.estimate import estimate_tokens
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.protocol import Generator
-from refold.modules.agent.generators.providers.backoff import Backoff, Retry
+from refold.modules.agent.generators.providers.backoff import Backoff, PendingRetry
 
 
 class Chat(StateSchema):
@@ -50,7 +50,7 @@ class Chatting(AgentModule[Chat]):
     async def decide(self, state: Chat) -> Decision:
         asked = 1
 
-        def retried(retry: Retry) -> None:
+        def retried(retry: PendingRetry) -> None:
             nonlocal asked
             asked += 1
             emit("retry", attempt=retry.attempt, wait=retry.wait_seconds, error=type(retry.error).__name__)

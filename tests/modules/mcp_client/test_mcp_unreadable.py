@@ -18,7 +18,7 @@ from warm_python import warm_python
 
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import MCPClient, mcp
-from refold.modules.mcp.answers import MOST_TOOLS, Answers
+from refold.modules.mcp.answers import MOST_TOOLS, OpenRequests
 
 HEAD = '{"jsonrpc":"2.0","id":@,'
 TEXT = '{"content":[{"type":"text","text":"T"}]}'
@@ -224,7 +224,7 @@ async def test_what_programs_print_is_no_answer(tmp_path: Path) -> None:
         "",
         "\0",
     ]
-    answers = Answers()
+    answers = OpenRequests()
     answers.sent(1, "tools/call", {"name": "x"})
     for line in [*printed, '{"jsonrpc":"2.0","method":5}', '{"jsonrpc":"2.0","method":"a",']:
         assert answers.read(line) == []
@@ -235,7 +235,7 @@ async def test_what_programs_print_is_no_answer(tmp_path: Path) -> None:
 
 async def test_lines_of_a_log_are_no_messages_of_the_server() -> None:
     """What a line names after other text is a message only if it answers an open request, whole."""
-    answers = Answers()
+    answers = OpenRequests()
     for number in (1, 2):
         answers.sent(number, "tools/call", {"name": "x"})
     result = '"result":{"content":[]}}'
@@ -251,7 +251,7 @@ async def test_lines_of_a_log_are_no_messages_of_the_server() -> None:
 
 
 async def test_an_answer_without_an_id_is_that_of_the_request_that_is_left() -> None:
-    answers = Answers()
+    answers = OpenRequests()
     for number in (1, 2, 3):
         answers.sent(number, "tools/call", {})
     answers.sent(None, "notifications/initialized", None)
@@ -271,7 +271,7 @@ async def test_an_answer_without_an_id_is_that_of_the_request_that_is_left() -> 
 
 @given(st.binary(max_size=60) | st.text(max_size=60), st.binary(max_size=6), st.integers(0, 60))
 def test_no_bytes_break_the_reader_or_leave_a_call_open(noise: bytes | str, inside: bytes, cut: int) -> None:
-    answers = Answers()
+    answers = OpenRequests()
     answers.sent(1, "tools/call", {})
     answers.read(noise)
     answers.sent(2, "tools/call", {})

@@ -25,7 +25,7 @@ from refold.view.actions import Actions
 from refold.view.app import Viewer
 from refold.view.json_answers import dump
 from refold.view.pages.problems import ProblemError
-from refold.view.pages.query import Question
+from refold.view.pages.query import Query
 
 MODULE = """
 from refold import *
@@ -306,7 +306,7 @@ def test_the_first_thing_that_a_new_server_is_asked_finds_the_run(place: Path) -
         "family": {"id": name}, "compare": {"a": name, "b": name}, "totals": {"id": name},
     }  # fmt: skip
     for question, arguments in questions.items():
-        query = Question([(key, str(value)) for key, value in arguments.items()])
+        query = Query([(key, str(value)) for key, value in arguments.items()])
         answers = []
         for looks in (0, 1):
             folder = Folder(place / "runs")

@@ -9,7 +9,7 @@ from hostile_traces import write_run
 from view_server import serving
 
 from refold.traces.file.blob import FolderBlobs
-from refold.traces.index.blobs import LARGEST, Blobs
+from refold.traces.index.blobs import LARGEST, BlobReader
 from refold.traces.index.wanted import NotWantedError, while_wanted
 
 MB = 1 << 20
@@ -40,7 +40,7 @@ def test_a_blob_is_read_once_in_an_answer(tmp_path: Path) -> None:
     trace = tmp_path / "a.trace.jsonl"
     files = Counted(trace)
     reference, false = keep(trace, b'{"a": 1}'), {"$blob": "0" * 32, "bytes": 8}
-    load = Blobs(files)
+    load = BlobReader(files)
     assert [load(reference) for _ in range(300)] == [{"a": 1}] * 300
     assert [load(false) for _ in range(300)] == [false] * 300
     assert load({**reference, "bytes": 9}) == {**reference, "bytes": 9}
@@ -52,16 +52,16 @@ def test_an_answer_has_room_for_so_many_bytes_and_values(tmp_path: Path) -> None
     trace = tmp_path / "a.trace.jsonl"
     files = Counted(trace)
     texts = [keep(trace, b'"' + bytes([97 + n]) * (15 * MB) + b'"') for n in range(5)]
-    load = Blobs(files)
+    load = BlobReader(files)
     assert [isinstance(load(each), str) for each in texts] == [True, True, False, False, False]
     assert files.read == 2
-    load = Blobs(files)
+    load = BlobReader(files)
     wide = keep(trace, b"[" + b"[]," * (4 * MB) + b"[]]")
     assert load(wide) == wide  # twelve megabytes, and eight million values
     few = [keep(trace, b"[" + b"%d," % n + b"1," * (MB // 2) + b"1]") for n in range(6)]
     assert [isinstance(load(each), list) for each in few] == [True, True, True, False, False, False]
     large = keep(trace, b'"' + b"a" * LARGEST + b'"')
-    assert Blobs(files)(large) == large
+    assert BlobReader(files)(large) == large
 
 
 def test_no_blob_is_read_when_nobody_waits(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_no_blob_is_read_when_nobody_waits(tmp_path: Path) -> None:
     files = Counted(trace)
     reference = keep(trace, b"[1]")
     with pytest.raises(NotWantedError), while_wanted(lambda: True):
-        Blobs(files)(reference)
+        BlobReader(files)(reference)
     assert files.read == 0
 
 

@@ -47,7 +47,7 @@ class Backoff:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class PendingRetry:
     """A coming retry: number `attempt`, from 1, after `wait_seconds`."""
 
     attempt: int
@@ -56,7 +56,7 @@ class Retry:
     error: GeneratorError
 
 
-OnRetry: TypeAlias = Callable[[Retry], Awaitable[None] | None]
+OnRetry: TypeAlias = Callable[[PendingRetry], Awaitable[None] | None]
 
 
 @effect(idempotent=True, name="backoff_wait")
@@ -90,7 +90,7 @@ async def with_backoff(
             if wait > backoff.max_time - elapsed:
                 raise
             if on_retry is not None:
-                told = on_retry(Retry(tries + 1, most, wait, error))
+                told = on_retry(PendingRetry(tries + 1, most, wait, error))
                 if told is not None:
                     await told
         await perform(_sleep, wait)

@@ -12,7 +12,7 @@ from .resolve import FILE_FLAGS, FOLDER_FLAGS, MAX_BYTES
 
 
 @dataclass(frozen=True)
-class Entry:
+class FileEntry:
     """A regular file below a folder.
 
     `path` starts at that folder. `folder` is the descriptor of the file's own folder, open until the walk moves on.
@@ -51,7 +51,7 @@ class Descent:
         self._names: list[str] = []
         self._path = ""
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[FileEntry]:
         """Yield the regular files below in path order, files before subfolders."""
         try:
             yield from self._files()
@@ -64,7 +64,7 @@ class Descent:
         finally:
             os.close(self._fd)
 
-    def _files(self) -> Iterator[Entry]:
+    def _files(self) -> Iterator[FileEntry]:
         """Yield the files of the open folder; leave its subfolders in `_names`.
 
         `_names` is in reverse order, because `entries` pops from its end.
@@ -80,7 +80,7 @@ class Descent:
                 if len(os.fsencode(path)) < MAX_BYTES:  # the system accepts no longer path
                     folders.append(name)
             elif stat.S_ISREG(found.st_mode):
-                yield Entry(path, name, self._fd, found)
+                yield FileEntry(path, name, self._fd, found)
         self._names = folders[::-1]
 
     def _listed(self) -> list[str]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from ..workspace import Workspace
-from .descent import Descent, Entry
+from .descent import Descent, FileEntry
 from .globs import pattern_of
 
-__all__ = ["IGNORED", "Entry", "pattern_of", "walk"]
+__all__ = ["IGNORED", "FileEntry", "pattern_of", "walk"]
 
 IGNORED = frozenset(
     {
@@ -17,7 +17,7 @@ IGNORED = frozenset(
 """Folders that are skipped unless a pattern names one."""
 
 
-def walk(workspace: Workspace, path: str, cwd: str | None = None, *, everything: bool = False) -> Iterator[Entry]:
+def walk(workspace: Workspace, path: str, cwd: str | None = None, *, everything: bool = False) -> Iterator[FileEntry]:
     """Yield the regular files below a folder in path order.
 
     Ignored folders are entered only if `everything` is true.

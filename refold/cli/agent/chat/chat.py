@@ -15,16 +15,16 @@ from ...exit_codes import meaning, worst
 from ...render.output import console, say, write_json
 from ...render.panel import usage_text
 from ...render.phrases import status_text
-from ...render.summary import Summary
+from ...render.summary import RunSummary
 from ...render.text import brief, clean
 from ..build import Made
-from ..goal import Limits, introduce, one_turn
-from .input_lines import Lines
-from .session import TERMINATED, Session, Turn
+from ..goal import RunLimits, introduce, one_turn
+from .input_lines import ChatLines
+from .session import TERMINATED, ChatSession, ChatTurn
 from .slash_commands import COMMANDS, Chat, Leave
 
 
-def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None = None) -> int:
+def chat(made: Made, limits: RunLimits, manner: Manner, before: Trajectory | None = None) -> int:
     """Take turns until the person leaves; return the exit code.
 
     At a terminal the code is 0 unless the process was terminated; with input from a pipe it is that of the worst turn.
@@ -33,7 +33,7 @@ def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None =
     with _opened(made, manner) as session:
         if before is not None:
             session.agent.trajectory = before
-        lines = Lines(COMMANDS, shown=not manner.mute)
+        lines = ChatLines(COMMANDS, shown=not manner.mute)
         talk = _Talk(Chat(session, limits, manner), lines)
         if not manner.mute:
             _welcome(made, lines.interactive)
@@ -50,11 +50,11 @@ def chat(made: Made, limits: Limits, manner: Manner, before: Trajectory | None =
 
 
 @contextmanager
-def _opened(made: Made, manner: Manner) -> Iterator[Session]:
+def _opened(made: Made, manner: Manner) -> Iterator[ChatSession]:
     """Open the session; keep its tools' output off stdout."""
     with ExitStack() as stack:
         with hushed(manner):
-            session = stack.enter_context(Session(made))
+            session = stack.enter_context(ChatSession(made))
         try:
             yield session
         finally:
@@ -67,9 +67,9 @@ class _Talk:
     """A chat, line by line, with the results so far."""
 
     chat: Chat
-    lines: Lines
+    lines: ChatLines
     ended: list[tuple[str, int]] = field(default_factory=list)
-    turns: list[Summary] = field(default_factory=list)
+    turns: list[RunSummary] = field(default_factory=list)
 
     def goes_on(self) -> bool:
         """Handle the next line; return False once the person leaves."""
@@ -98,7 +98,7 @@ class _Talk:
                 print()
         return turn is None or turn.code != TERMINATED
 
-    def _turn(self, line: str) -> Turn | None:
+    def _turn(self, line: str) -> ChatTurn | None:
         chat = self.chat
         if line.startswith("/"):
             return chat.command(line)
@@ -106,7 +106,7 @@ class _Talk:
             return one_turn(chat.session, line, chat.limits, chat.manner, reset=False, headed=False)
 
 
-def _label(session: Session) -> str:
+def _label(session: ChatSession) -> str:
     """Return the policy's label for the prompt."""
     label = str(getattr(session.agent.policy, "display_label", ""))
     return f"{clean(label)} " if label else ""
@@ -120,7 +120,7 @@ def _welcome(made: Made, interactive: bool) -> None:
         say(console(), Text(f"{text}Ctrl-D leaves.", "dim"))
 
 
-def _tell(turn: Turn, manner: Manner) -> None:
+def _tell(turn: ChatTurn, manner: Manner) -> None:
     """Report a turn: usage, trace, and any problem."""
     summary = turn.summary
     if manner.as_json:

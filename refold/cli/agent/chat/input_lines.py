@@ -10,7 +10,7 @@ from ...render.text import clean
 PROMPT = "> "
 
 
-class Lines:
+class ChatLines:
     """The lines of a chat; at a terminal, Tab completes `words`."""
 
     def __init__(self, words: Iterable[str] = (), shown: bool = True) -> None:

@@ -3,9 +3,9 @@
 - The main thread reads answers from the terminal and gets Ctrl-C and SIGTERM, which Python delivers only there.
 - The portal's thread runs the event loop with the Agent, its tools and the servers behind them.
 
-The main thread waits on `_inbox`. The loop's thread puts a `Question` there for each request of the run, and `_ENDED`
-when the run's work has ended. An answer returns through the question's future, a cancellation through the run's cancel
-scope; both are handed over to the loop.
+The main thread waits on `_inbox`. The loop's thread puts a `ChatQuestion` there for each request of the run, and
+`_ENDED` when the run's work has ended. An answer returns through the question's future, a cancellation through the
+run's cancel scope; both are handed over to the loop.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from ....traces import Trace
 from ...exit_codes import exit_code
 from ...input.questions import ask_person
 from ...render.output import can_ask
-from ...render.summary import Summary
+from ...render.summary import RunSummary
 from ..build import Made
 from ..view import AgentView
 
@@ -43,7 +43,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 @dataclass
-class Question:
+class ChatQuestion:
     """A request on its way to the person and back."""
 
     request: WaitRequest
@@ -59,10 +59,10 @@ class Question:
 
 
 @dataclass
-class Turn:
+class ChatTurn:
     """The result of a run: summary and conversation (None if cut off)."""
 
-    summary: Summary
+    summary: RunSummary
     trajectory: Trajectory | None = None
 
     @property
@@ -83,7 +83,7 @@ class _Work:
     done: threading.Event = field(default_factory=threading.Event)
 
 
-class Session:
+class ChatSession:
     """An Agent with its tools entered.
 
     Use it in a `with` statement in the main thread.
@@ -119,7 +119,7 @@ class Session:
     def __exit__(self, *raised: Any) -> None:
         self._stack.__exit__(*raised)
 
-    def turn(self, work: Callable[[Agent], Awaitable[Trajectory]], view: AgentView | None, **options: Any) -> Turn:
+    def turn(self, work: Callable[[Agent], Awaitable[Trajectory]], view: AgentView | None, **options: Any) -> ChatTurn:
         """Do the work of a run.
 
         `options` are engine options that override the Agent's own. Ctrl-C and SIGTERM cancel the run, and the turn says
@@ -172,7 +172,7 @@ class Session:
         if self.only not in (None, request.id):
             return UNANSWERED
         loop = asyncio.get_running_loop()
-        question = Question(request, loop.create_future(), loop)
+        question = ChatQuestion(request, loop.create_future(), loop)
         self._inbox.put(question)
         return await question.answer
 
@@ -217,19 +217,19 @@ class Session:
         self._portal.start_task_soon(cancel)
 
 
-def _turn(state: _Work, stop: int) -> Turn:
+def _turn(state: _Work, stop: int) -> ChatTurn:
     if state.raised is not None:
         raise state.raised
     if state.result is not None:
-        return Turn(Summary.of_result(state.result, stop or 130))
+        return ChatTurn(RunSummary.of_result(state.result, stop or 130))
     if state.trajectory is None or state.trajectory.trace_or_none is None:
         raise SystemExit(stop) if stop == TERMINATED else KeyboardInterrupt
-    return Turn(summary_of(state.trajectory.trace), state.trajectory)
+    return ChatTurn(summary_of(state.trajectory.trace), state.trajectory)
 
 
-def summary_of(trace: Trace) -> Summary:
+def summary_of(trace: Trace) -> RunSummary:
     """Return the summary of an ended run, with its exit code."""
-    summary = Summary.of_trace(trace)
+    summary = RunSummary.of_trace(trace)
     if summary.stop_reason is None and summary.status == "waiting":
         summary.stop_reason = "waiting"  # a resume that found open requests at once has written no end record
     summary.exit_code = exit_code(summary.stop_reason) if summary.stop_reason is not None else None

@@ -14,10 +14,10 @@ from ...render.output import console, say
 from ...render.text import brief, clean, count_text
 from ..build import policy_of
 from ..continue_run import resumed, settled
-from ..goal import Limits
+from ..goal import RunLimits
 from ..tool_list import offered, tool_lines
 from ..view import AgentView
-from .session import Session, Turn
+from .session import ChatSession, ChatTurn
 
 
 class Leave(Exception):
@@ -28,19 +28,19 @@ class Leave(Exception):
 class Chat:
     """A chat, for its commands."""
 
-    session: Session
-    limits: Limits
+    session: ChatSession
+    limits: RunLimits
     manner: Manner
     traces: list[TracePlace] = field(default_factory=list)
     """The traces of the turns, in order."""
 
-    def took(self, turn: Turn) -> None:
+    def took(self, turn: ChatTurn) -> None:
         """Record a finished turn."""
         path = turn.summary.trace
         if path is not None and path not in self.traces[-1:]:
             self.traces.append(path)
 
-    def command(self, line: str) -> Turn | None:
+    def command(self, line: str) -> ChatTurn | None:
         """Run the command in a line; return its turn, if any.
 
         Raises Leave when the person quits, and InputError for an unknown command.
@@ -111,7 +111,7 @@ def _policy(chat: Chat, rest: str) -> None:
     say(console(), Text(f"policy: {clean(now)}; there are {', '.join(registered_policy_names())}", "dim"))
 
 
-def _resume(chat: Chat, rest: str) -> Turn:
+def _resume(chat: Chat, rest: str) -> ChatTurn:
     """resume the last turn, if it waits, was cut off, or failed"""
     if not chat.traces:
         raise InputError("there is no turn to resume")
@@ -127,7 +127,7 @@ def _resume(chat: Chat, rest: str) -> Turn:
     return settled(session, session.turn(partial(resumed, path=path), view, **options), **options)
 
 
-COMMANDS: dict[str, Callable[[Chat, str], Turn | None]] = {
+COMMANDS: dict[str, Callable[[Chat, str], ChatTurn | None]] = {
     "/help": _help,
     "/tools": _tools,
     "/history": _history,

@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...input.find_trace import load_trace
 from ...render.output import can_ask, console, say, write_json, write_json_list
 from ...render.step_view import step_json
-from ...render.summary import Summary
+from ...render.summary import RunSummary
 from .pages import Pages, heading
 
 _HINT = "--full shows all"
@@ -63,4 +63,4 @@ def _write(trace: Trace, pages: Pages, number: int | None) -> None:
         write_json(step_json(pages.step(number)))
         return
     steps = (step_json(pages.step(number)) for number in range(1, pages.shown_steps + 1))
-    write_json_list({**Summary.of_trace(trace).to_dict(), "first_state": trace.first_state}, "steps", steps)
+    write_json_list({**RunSummary.of_trace(trace).to_dict(), "first_state": trace.first_state}, "steps", steps)

@@ -9,7 +9,7 @@ from ....traces import Step, Trace, changed_between
 from ...render.panel import summary_rows
 from ...render.phrases import status_text
 from ...render.step_view import change_lines, step_lines, time_text
-from ...render.summary import Summary
+from ...render.summary import RunSummary
 from ...render.text import LONG, clean, cut, value_text
 
 _TASK = ("inputs", "constraints", "resources", "success_criteria", "env_spec", "metadata")
@@ -82,7 +82,7 @@ class Pages:
 
     def _end(self, full: bool, hint: str) -> Iterator[Text]:
         trace = self.trace
-        for label, text in summary_rows(Summary.of_trace(trace)):
+        for label, text in summary_rows(RunSummary.of_trace(trace)):
             yield Text(f"{label:<10} ", "dim").append_text(text)
         if trace.file.torn_size:
             yield Text(

@@ -14,7 +14,7 @@ from ...render.output import console, is_terminal, say, table, write_json
 from ...render.panel import summary_rows
 from ...render.phrases import decision_text, results_text
 from ...render.step_view import time_text
-from ...render.summary import Summary
+from ...render.summary import RunSummary
 from ...render.text import LONG, clean, cut, moment_text, size_text
 from ..replay.pages import heading, left_text
 
@@ -26,7 +26,7 @@ def show_trace(path: Path | RunRef, as_json: bool) -> int:
     header = trace.header
     if as_json:
         facts = {name: value for name, value in header.items() if name not in ("kind", "seq", "step", "hash")}
-        summary = Summary.of_trace(trace).to_dict()
+        summary = RunSummary.of_trace(trace).to_dict()
         state = trace.final_state if trace.first_state is not None else None
         extra = {"records": dict(counts), "torn": trace.file.torn_size, "final_state": state}
         write_json({**summary, "header": facts, **extra})
@@ -38,7 +38,7 @@ def show_trace(path: Path | RunRef, as_json: bool) -> int:
         ("objective", Text(cut(clean(str(task.get("objective"))), LONG))),
         ("started", Text(f"{moment_text(header.at)}, {size_text(trace.size)}")),
         ("records", Text(", ".join(f"{number} {kind}" for kind, number in counts.items()))),
-        *list(summary_rows(Summary.of_trace(trace), meaning(trace.stop_reason or "")))[1:],
+        *list(summary_rows(RunSummary.of_trace(trace), meaning(trace.stop_reason or "")))[1:],
     ]
     say(out, heading(trace))
     for label, text in rows:

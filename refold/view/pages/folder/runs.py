@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 from ....traces.index.folder import Folder
 from ..nodes import Json
 from ..problems import wrong
-from ..query import Question
-from .table import FILTERS, SORTS, Table
+from ..query import Query
+from .table import FILTERS, SORTS, FolderTable
 
 _QUERIES = 20
 """For how many queries the facets are kept until the folder changes: about those of a person who types a search."""
@@ -52,7 +52,7 @@ class Families:
         """The number of folders from which the lines of the list come."""
         for name, parent in self.above.items():
             self.below.setdefault(parent, []).append(name)
-        self.table = Table(self.rows, self.roots, self.modules)
+        self.table = FolderTable(self.rows, self.roots, self.modules)
 
     def _find_root(self, name: str) -> None:
         """Record the root of a run and of all above it.
@@ -177,7 +177,7 @@ def families_of(folder: Folder) -> Families:
     return found
 
 
-def runs(folder: Folder, query: Question) -> Json:
+def runs(folder: Folder, query: Query) -> Json:
     """Return a page of the list."""
     families = families_of(folder)
     under = query.get("under")
@@ -238,7 +238,7 @@ def _folded(families: Families, matching: Iterable[str], under: str | None) -> l
     return list(shown)
 
 
-def _sifted(families: Families, query: Question) -> tuple[list[str], dict[str, list[str]]]:
+def _sifted(families: Families, query: Query) -> tuple[list[str], dict[str, list[str]]]:
     """Return the runs that fit a query, and near misses.
 
     The second value holds, by filter, the runs that only this filter excludes.

@@ -12,7 +12,7 @@ from ....traces.stores import TraceStore, open_store
 from ....traces.stores.task_table import TaskCount, TaskRow
 from ..nodes import Json
 from ..problems import ProblemError
-from ..query import Question
+from ..query import Query
 
 _MOST = 500
 _SHOWN = 2000
@@ -26,7 +26,7 @@ def sets(folder: Folder) -> Json:
     return {"sets": [_counts(name, counts) for name, _, _, counts in _all(folder)]}
 
 
-def set_page(folder: Folder, query: Question, after: int | None, limit: int) -> Json:
+def set_page(folder: Folder, query: Query, after: int | None, limit: int) -> Json:
     """Return one set with a page of its tasks.
 
     Raises `ProblemError` if the set is not in the folder.

@@ -31,7 +31,7 @@ Bound = tuple[str, int, float]
 """A figure of `SORTS`, 1 for a least value or -1 for a largest one, and that value."""
 
 
-class Table:
+class FolderTable:
     """The rows of a folder as they are now.
 
     Args:

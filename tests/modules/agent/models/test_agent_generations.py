@@ -32,7 +32,7 @@ from refold.modules.agent.generators.estimate import estimate_tokens, tokens_to_
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
-from refold.modules.agent.generators.providers.backoff import Backoff, Retry, with_backoff
+from refold.modules.agent.generators.providers.backoff import Backoff, PendingRetry, with_backoff
 from refold.modules.agent.generators.providers.provider_errors import classified
 from refold.modules.agent.generators.scripted import ScriptedGenerator
 from refold.testing import assert_replays
@@ -214,9 +214,9 @@ def test_exceptions_of_all_kinds_are_told_apart() -> None:
 # Backoff
 
 
-def tried(backoff: Backoff, errors: Sequence[GeneratorError]) -> tuple[list[Retry], Exception | None]:
+def tried(backoff: Backoff, errors: Sequence[GeneratorError]) -> tuple[list[PendingRetry], Exception | None]:
     """Which retries were made against these errors, and the one that it ended with."""
-    left, retries = list(errors), list[Retry]()
+    left, retries = list(errors), list[PendingRetry]()
 
     async def attempt(tries: int) -> str:
         assert tries == len(retries)

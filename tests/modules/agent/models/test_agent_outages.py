@@ -15,7 +15,7 @@ import pytest
 from model_server import Cuts, Either, Fails, ModelServer, Raw, Reply, Says
 
 from refold import Engine, Trace, effect, perform
-from refold.cli.render.summary import Summary
+from refold.cli.render.summary import RunSummary
 from refold.errors import RunNotCompletedError
 from refold.modules.agent import Agent, Finish, FunctionGenerator, ScriptedGenerator, Trajectory, hook
 from refold.modules.agent.events import GenerationError
@@ -409,7 +409,7 @@ def test_the_error_says_to_resume_and_so_does_the_command(tmp_path: Path) -> Non
     failed = run(agent.model_copy(update={"engine": {"traces": tmp_path}}))
     with pytest.raises(RunNotCompletedError, match="resume it to do step 1 again"):
         failed.raise_for_status()
-    summary = Summary.of_trace(failed.trace)
+    summary = RunSummary.of_trace(failed.trace)
     assert summary.resume_command() == f"refold resume {failed.trace.path}"
     assert summary.fork_command() is None
 

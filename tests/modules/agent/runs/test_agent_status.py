@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from refold import Engine, RunStatus
-from refold.cli.render.summary import Summary
+from refold.cli.render.summary import RunSummary
 from refold.errors import RunNotCompletedError, UsageError
 from refold.modules.agent import (
     Agent,
@@ -246,6 +246,6 @@ def test_the_error_of_a_fork_names_its_own_last_step() -> None:
     result = engine.run("go")
     assert (result.steps, result.error and result.error.step) == (3, 2)
     fork = engine.fork(result.trace, at=2)
-    again = Summary.of_result(fork, exit_code=1)
+    again = RunSummary.of_result(fork, exit_code=1)
     assert (fork.state and fork.state.current_step, fork.steps, fork.error and fork.error.step) == (3, 1, 0)
     assert again.resume_command() is None, "resumed, the run would end as it did"

@@ -18,7 +18,7 @@ from refold import AgentModule, Decision, Engine, Observation, StateSchema
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import BubblewrapSandbox, LocalSandbox, bash, use_sandbox, use_workspace
-from refold.modules.tools.sandbox.command import Command
+from refold.modules.tools.sandbox.command import SandboxCommand
 from refold.modules.tools.sandbox.registry import EnvironmentSandbox
 from refold.tasks import HostEnvironment
 from refold.tasks.processes.stoppable import run_stoppable
@@ -58,15 +58,15 @@ def nothing_left() -> Iterator[None]:
 def one_thread_a_command(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fails if two threads ever run one command."""
     runs: list[tuple[int, int]] = []
-    plain = Command.run
+    plain = SandboxCommand.run
 
-    def run(self: Command, *args: Any) -> Any:
+    def run(self: SandboxCommand, *args: Any) -> Any:
         runs.append((id(self), threading.get_ident()))
         kept.append(self)
         return plain(self, *args)
 
-    kept: list[Command] = []
-    monkeypatch.setattr(Command, "run", run)
+    kept: list[SandboxCommand] = []
+    monkeypatch.setattr(SandboxCommand, "run", run)
     yield
     assert len({command for command, _ in runs}) == len(runs)
 

@@ -27,7 +27,7 @@ from refold.modules.tools import (
     use_workspace,
     write,
 )
-from refold.modules.tools.files.atomic_change import Change, change_files
+from refold.modules.tools.files.atomic_change import FileChange, change_files
 from refold.modules.tools.files.paths.descent import Descent
 
 SECRET = "the secret"
@@ -311,7 +311,7 @@ def test_an_edit_makes_no_folder_anew_that_somebody_took_away(ground: Ground, mo
     seen = workspace.read("a/ok.txt")
     os.rename(ground.root / "a", ground.root / "away")
     with pytest.raises(FileNotFoundError):
-        change_files(workspace, [Change("a/ok.txt", b"new", seen=seen)])
+        change_files(workspace, [FileChange("a/ok.txt", b"new", seen=seen)])
     assert not made, "not even for a moment"
     assert (ground.root / "away" / "ok.txt").read_text() == "fine\n"
 
