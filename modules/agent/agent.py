@@ -348,10 +348,6 @@ class Agent(BaseModel):
         """
         return await run_batch(self, goals, concurrency)
 
-    async def map(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
-        """`batch`, by another name."""
-        return await self.batch(goals, concurrency=concurrency)
-
     def stream_batch(
         self, goals: Iterable[str | Task], *, concurrency: int | None = None
     ) -> AbstractAsyncContextManager[Batch]:

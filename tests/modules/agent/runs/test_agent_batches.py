@@ -54,11 +54,11 @@ async def test_goals_are_run_at_once_and_answered_in_their_order(own: int, given
         assert await agent.make_engine().averify(one.trace) == []
 
 
-async def test_map_is_batch_and_takes_any_iterable_and_tasks(tmp_path: Path) -> None:
+async def test_batch_takes_any_iterable_and_tasks(tmp_path: Path) -> None:
     agent = agent_of(Crowd(), engine={"traces": tmp_path})
     task = Task(id="mine", objective="goal 7", budget=TaskBudget(max_steps=2))
     goals: list[str | Task] = ["goal 6", task]
-    found = await agent.map(iter(goals))
+    found = await agent.batch(iter(goals))
     assert [one.messages[-1].content for one in found] == ["heard goal 6", "heard goal 7"]
     traces = [Trace.load(path) for path in tmp_path.glob("*.jsonl")]
     assert {trace.header["task"]["objective"] for trace in traces} == {"goal 6", "goal 7"}
