@@ -97,7 +97,7 @@ def output(
     def check(event: Any, memory: Any) -> _Counted:
         return bool(event.messages) and matches(event.messages[-1].content), memory
 
-    return _stop(check, (GenerationEnd,), name or f"stop_on_output('{_shown(pattern)}')")
+    return _stop(check, (GenerationEnd,), name or f"stop_on_output('{_pattern_text(pattern)}')")
 
 
 def tool_output(
@@ -119,7 +119,9 @@ def tool_output(
         asked = tool_name is None or event.tool_call.name == tool_name
         return asked and event.result is not None and matches(event.result), memory
 
-    return _stop(check, (ToolEnd,), name or f"stop_on_tool_output('{_shown(pattern)}', tool={tool_name or 'any'})")
+    return _stop(
+        check, (ToolEnd,), name or f"stop_on_tool_output('{_pattern_text(pattern)}', tool={tool_name or 'any'})"
+    )
 
 
 def tool_error(tool_name: str | None = None, *, name: str | None = None) -> Hook:
@@ -268,7 +270,7 @@ def _requests(event: AgentEvent) -> int:
     return 2 if event.trigger == "overflow_recovery" else 1
 
 
-def _shown(pattern: str | Pattern[str]) -> str:
+def _pattern_text(pattern: str | Pattern[str]) -> str:
     return pattern if isinstance(pattern, str) else pattern.pattern
 
 

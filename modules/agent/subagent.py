@@ -12,7 +12,7 @@ from ...tasks import Task
 from .chat.messages import Message
 from .runs.agent_protocol import RunsGoals
 from .subagents.hooks import hooks_apart
-from .subagents.kinds import SUBAGENT_TYPES, SubAgentType, type_named
+from .subagents.kinds import SUBAGENT_TYPES, SubAgentType, find_type
 from .subagents.report import last_words, report
 from .tools import Tool, Toolset, tool_method
 from .tools.context import ContextFact, CurrentTask
@@ -69,7 +69,7 @@ class SubAgentToolset(Toolset):
         The sub-agent works on its own. Use it for work of many steps if only the result matters here. To do several
         things at once, call it several times in one answer.
         """
-        name, kind = type_named(agent_type)
+        name, kind = find_type(agent_type)
         about = {"type": name, "instructions": custom_instructions}
         module, child_task = self._module(kind, custom_instructions), _task(task, about)
         budget = RuntimeBudget(max_steps=kind.max_steps, max_runtime_seconds=self.timeout)
@@ -84,7 +84,7 @@ class SubAgentToolset(Toolset):
         """Report whether a background sub-agent is done, with its result."""
         known = _known(agent_id)
         child = await child_state(agent_id, value=last_words)
-        return self._told(agent_id, known, child)  # type: ignore[return-value]
+        return self._report_on(agent_id, known, child)  # type: ignore[return-value]
 
     @tool_method
     @effect(idempotent=True)
@@ -96,7 +96,7 @@ class SubAgentToolset(Toolset):
         """Wait for a background sub-agent and return its result."""
         known = _known(agent_id)
         child = await wait_child(agent_id, seconds=seconds, value=last_words)
-        return self._told(agent_id, known, child)  # type: ignore[return-value]
+        return self._report_on(agent_id, known, child)  # type: ignore[return-value]
 
     # sub-agents
 
@@ -110,7 +110,7 @@ class SubAgentToolset(Toolset):
         about = task.metadata.get(_OURS)
         if about is None:
             return None
-        _, kind = type_named(about["type"])
+        _, kind = find_type(about["type"])
         return self._module(kind, about["instructions"], policy)
 
     def _module(self, kind: SubAgentType, instructions: str | None, policy: Any = None) -> AgentModule[Any]:
@@ -140,7 +140,7 @@ class SubAgentToolset(Toolset):
         message = Message("tool", told, metadata={"subagent": agent_id})
         return message if kept() is None else keeping(message, {_KEPT: {agent_id: known}})
 
-    def _told(self, agent_id: str, known: dict[str, Any], child: Any) -> Message:
+    def _report_on(self, agent_id: str, known: dict[str, Any], child: Any) -> Message:
         """Return the report on a sub-agent.
 
         The first report after its end also has its usage.

@@ -75,7 +75,7 @@ def plain(value: Any) -> Any:
 
     A value without a JSON form becomes its text; NaN and infinities become `"NaN"` and so on.
     """
-    return _clean(to_jsonable_python(value, fallback=_shown, inf_nan_mode="strings", bytes_mode="base64"))
+    return _clean(to_jsonable_python(value, fallback=_text_or_type, inf_nan_mode="strings", bytes_mode="base64"))
 
 
 def plain_object(value: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _clean(value: Any) -> Any:
 _LARGEST = 1.7976931348623157e308
 
 
-def _shown(value: Any) -> str:
+def _text_or_type(value: Any) -> str:
     try:
         return str(value)
     except Exception:  # noqa: BLE001 - a stranger's __str__

@@ -11,7 +11,7 @@ from ..chat.tool_calls import ToolCall
 from ..chat.truncation import cut_middle
 from ..chat.usage import Usage
 from ..generators.protocol import Generator
-from ..generators.recorded_error import ERROR_SHOWN, error_to_dict, told_error
+from ..generators.recorded_error import ERROR_SHOWN, error_to_dict, recordable_error
 from ..reactions import Reaction, reaction_from_dict
 from .metrics import MetricSeries
 from .model_name import generator_from
@@ -22,7 +22,7 @@ def _cut(value: Any) -> Any:
 
 
 def _error(value: Any) -> Exception | None:
-    return None if value is None else told_error(value)
+    return None if value is None else recordable_error(value)
 
 
 def _error_or_text(value: Any) -> Exception | str | None:
@@ -65,7 +65,7 @@ Documents: TypeAlias = Annotated[list[dict[str, Any]], PlainValidator(lambda man
 ShortText: TypeAlias = Annotated[str | None, BeforeValidator(_cut)]
 """A text whose middle is cut out beyond 2,000 characters."""
 
-Error: TypeAlias = Annotated[Exception, PlainValidator(told_error), _in_json(_error_document)]
+Error: TypeAlias = Annotated[Exception, PlainValidator(recordable_error), _in_json(_error_document)]
 OptionalError: TypeAlias = Annotated[Exception | None, PlainValidator(_error), _in_json(_error_document)]
 ErrorOrText: TypeAlias = Annotated[Exception | str | None, PlainValidator(_error_or_text), _in_json(_error_document)]
 

@@ -39,11 +39,11 @@ class Pieces:
             return
         if info.phase == "decide":
             head = {"kind": PIECE, "seq": -1, "step": info.step, "hash": ""}
-            told = orjson.dumps({**head, "run_id": info.run_id, "piece": _shown(piece)})
+            told = orjson.dumps({**head, "run_id": info.run_id, "piece": _delta_fields(piece)})
             self.stream.put(Record(told, PIECE, -1, info.step, time(), ""))
 
 
-def _shown(piece: Delta) -> dict[str, object]:
+def _delta_fields(piece: Delta) -> dict[str, object]:
     """Return the fields of a GenerationDelta."""
     shown: dict[str, object] = {"text": piece.text, "reasoning": piece.reasoning}
     call = piece.call

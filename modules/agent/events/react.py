@@ -22,9 +22,9 @@ class ReactStep(AgentStep):
 
     def data(self) -> dict[str, Any]:
         """Return the hook and the reaction."""
-        return {"hook_name": self.hook_name, "reaction": self._shown(), "step": self.step}
+        return {"hook_name": self.hook_name, "reaction": self._reaction_document(), "step": self.step}
 
-    def _shown(self) -> dict[str, Any] | None:
+    def _reaction_document(self) -> dict[str, Any] | None:
         if self.reaction is None:
             return None
         document = self.reaction.to_dict()

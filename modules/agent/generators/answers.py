@@ -27,7 +27,7 @@ def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) 
     Raises TypeError or ValueError for anything else.
     """
     if isinstance(answer, BaseException):
-        raise _again(answer)
+        raise _copy_of_error(answer)
     if isinstance(answer, Mapping):
         return _from_dict(answer, place, usage)
     if isinstance(answer, Generation):
@@ -51,7 +51,7 @@ def as_generation(answer: Answer, place: str = "0", usage: Usage | None = None) 
     return Generation(message=message, stop_reason=reason, usage=usage, extra={})
 
 
-def _again(error: BaseException) -> BaseException:
+def _copy_of_error(error: BaseException) -> BaseException:
     """Return a copy of an error if possible.
 
     An exception that is raised twice would collect both tracebacks.

@@ -61,7 +61,7 @@ def _usage(generation: Generation) -> Usage | None:
     return Usage(max(used.input_tokens, used.total_tokens - used.output_tokens), used.output_tokens, used.cost_usd)
 
 
-def _is_told(used: AgentUsage | None) -> bool:
+def _reports_usage(used: AgentUsage | None) -> bool:
     """Return whether a generation reports its usage.
 
     A usage of no tokens counts only if it has a cost.
@@ -122,7 +122,7 @@ class _Asked:
         if generation.usage is not None and not _can_be(generation.usage):
             unread = [*generation.extra.get("unread", ()), f"an impossible usage: {generation.usage}"]
             generation = generation.model_copy(update={"usage": None, "extra": {**generation.extra, "unread": unread}})
-        if not _is_told(generation.usage):  # unreported usage is not free: budgets count an estimate
+        if not _reports_usage(generation.usage):  # unreported usage is not free: budgets count an estimate
             asked = estimate_tokens(chat) if reserve is None else reserve
             charge(asked, estimate_tokens([generation.message]), estimated=True)
         return generation
@@ -149,7 +149,7 @@ async def _in_turn(
             elif isinstance(told, UnreachableError | ScriptExhaustedError) or told.status not in _MAYBE_BILLED:
                 slot.used(0)
             raise
-        if _is_told(generation.usage) and generation.usage is not None:
+        if _reports_usage(generation.usage) and generation.usage is not None:
             slot.used(generation.usage.total_tokens, generation.usage.cost_usd)
         else:
             slot.used(slot.reserved, None)  # an unreported cost is not zero
@@ -201,11 +201,11 @@ async def _streamed(
         async for piece in stream:
             if not isinstance(piece, Delta):
                 return piece
-            show = _shown(show, piece)
+            show = _pass_to_listener(show, piece)
     raise FatalGeneratorError(f"the stream of {generator.model} ended without a generation")
 
 
-def _shown(show: Listener | None, piece: Delta) -> Listener | None:
+def _pass_to_listener(show: Listener | None, piece: Delta) -> Listener | None:
     """Pass a piece to the listener; return the next piece's listener.
 
     A listener that raises is logged and gets no more pieces of this answer.

@@ -109,7 +109,7 @@ def error_from_dict(document: Mapping[str, Any]) -> RecordedError:
     return recorded_error(name, message, cause)
 
 
-def told_error(error: BaseException | Mapping[str, Any] | str) -> Exception:
+def recordable_error(error: BaseException | Mapping[str, Any] | str) -> Exception:
     """Return an error of any form as a recordable exception.
 
     Its text has at most 2,000 characters.

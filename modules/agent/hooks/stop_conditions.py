@@ -134,7 +134,7 @@ def and_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCon
 
     refold evaluates them in order, up to the first that does not hold.
     """
-    return _named(reduce(and_operator, map(StopCondition.fit, conditions)), name)
+    return _with_name(reduce(and_operator, map(StopCondition.fit, conditions)), name)
 
 
 def or_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCondition:
@@ -142,12 +142,12 @@ def or_(*conditions: StopCondition | Judge, name: str | None = None) -> StopCond
 
     refold evaluates them in order, up to the first that holds.
     """
-    return _named(reduce(or_operator, map(StopCondition.fit, conditions)), name)
+    return _with_name(reduce(or_operator, map(StopCondition.fit, conditions)), name)
 
 
 def not_(condition: StopCondition | Judge, *, name: str | None = None) -> StopCondition:
     """Return a condition that holds if the given one does not."""
-    return _named(~StopCondition.fit(condition), name)
+    return _with_name(~StopCondition.fit(condition), name)
 
 
 def always() -> StopCondition:
@@ -160,5 +160,5 @@ def never() -> StopCondition:
     return StopCondition(lambda steps: False, name="never")
 
 
-def _named(condition: StopCondition, name: str | None) -> StopCondition:
+def _with_name(condition: StopCondition, name: str | None) -> StopCondition:
     return condition if name is None else condition.with_(name=name)

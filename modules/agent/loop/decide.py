@@ -124,7 +124,7 @@ class Deciding:
                     raise
                 self.mode = other
                 emit("tool_mode", mode=other, why=str(error))
-                _say(
+                _warn_if_live(
                     "%s takes no native tools (%s); tools are described as text (%s) from here on",
                     self.setup.generator.model,
                     error,
@@ -230,7 +230,7 @@ class Deciding:
         emit("answer_incomplete", incomplete=why, stop_reason=turn.stop_reason, unread=unread)
         what = [f"incomplete ({why})"] if why else []
         what += [f"partly unreadable ({unread[0]:.100})"] if unread else []
-        _say("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
+        _warn_if_live("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
 
 
 def is_live() -> bool:
@@ -242,7 +242,7 @@ def is_live() -> bool:
     return True
 
 
-def _say(text: str, *facts: Any) -> None:
+def _warn_if_live(text: str, *facts: Any) -> None:
     """Write a warning to the log, unless its run has."""
     if is_live():
         log.warning(text, *facts)

@@ -127,7 +127,7 @@ class Dispatch:
         Returns None without a winner. A winner's ReactStep is shown to the listeners of reactions.
         """
         name = type(event).__name__
-        found = await self._asked(name, event, call)
+        found = await self._reactions_by_place(name, event, call)
         if not found:
             return None
         places = sorted(found)
@@ -141,11 +141,11 @@ class Dispatch:
             shown = ReactStep(
                 **self.facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
             )
-            if await self._asked("ReactStep", shown, call):
+            if await self._reactions_by_place("ReactStep", shown, call):
                 log.warning("reactions to a ReactStep have no effect")
         return reaction if reaction.precedence < OTHER else None
 
-    async def _asked(self, name: str, event: AgentEvent, call: str | None) -> dict[int, Reaction]:
+    async def _reactions_by_place(self, name: str, event: AgentEvent, call: str | None) -> dict[int, Reaction]:
         """Return the listeners' reactions by position."""
         listeners = self._listeners.of(type(event))
         found: dict[int, Reaction] = {}

@@ -55,7 +55,7 @@ def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, 
     assert turn.message is not None
     return {
         "step": step,
-        "messages": [message_as_told(turn.message, turn.stop_reason, turn.extra, name, model)],
+        "messages": [message_with_metadata(turn.message, turn.stop_reason, turn.extra, name, model)],
         "usage": turn.used or _NONE,
         "stop_reason": turn.stop_reason,
         "incomplete": incomplete_of(turn),
@@ -81,7 +81,7 @@ def incomplete_of(turn: Turn) -> str | None:
     return None if said or turn.problems or turn.extra.keys() & _SAYING else "empty"
 
 
-def message_as_told(
+def message_with_metadata(
     message: Message, stop_reason: str | None, extra: Mapping[str, Any], name: str, model: str
 ) -> Message:
     """Return the assistant's message with the metadata of events.

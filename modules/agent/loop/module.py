@@ -12,7 +12,7 @@ from ..generators.estimate import estimate_tokens
 from ..modes import ToolMode
 from ..modes.conversation import choose_mode
 from ..tools import Toolset
-from ..tools.results.reported_outcome import told_outcome
+from ..tools.results.reported_outcome import read_outcome
 from .act import observed
 from .compaction import capabilities_of
 from .decide import Deciding, is_live
@@ -149,7 +149,7 @@ class AgentLoop(AgentModule[AgentState]):
         It is the outcome that the tool itself would have had.
         """
         tool = self.setup.by_name.get(name)
-        return result if tool is None else told_outcome(tool, result).to_dict()
+        return result if tool is None else read_outcome(tool, result).to_dict()
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
         """Add the turn and its outcomes to the conversation."""

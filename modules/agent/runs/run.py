@@ -61,7 +61,7 @@ class Running:
         inputs: dict[str, Any] = {"session_id": str(self.trajectory.session_id), "agent_id": str(agent.agent_id)}
         if self.trajectory.events:
             inputs["history"] = [message_to_dict(message) for message in self.trajectory.context]
-            inputs["asked"] = _asked(self.trajectory)
+            inputs["asked"] = _earlier_requests(self.trajectory)
             if kept := self.trajectory.kept:
                 inputs["kept_before"] = kept
         self.trajectory.follow(None)
@@ -81,12 +81,12 @@ class Running:
             except BaseException as raised:
                 result_of_cancelled: RunResult | None = getattr(raised, "result", None)
                 if result_of_cancelled is not None:
-                    await self._told(result_of_cancelled)
+                    await self._end_trajectory(result_of_cancelled)
                 raise
-            await self._told(result)
+            await self._end_trajectory(result)
         return self.trajectory
 
-    async def _told(self, result: RunResult) -> None:
+    async def _end_trajectory(self, result: RunResult) -> None:
         self.trajectory.take(LazyRun(result.trace, self.agent.generator, result.state))
         if any(hook.listens_to(AgentEnd) for hook in self.agent.all_hooks):
             await tell_end(self.agent, self.trajectory.events[-1:])
@@ -142,7 +142,7 @@ class Running:
             self.trajectory.follow(stream.result_or_none.trace)
 
 
-def _asked(trajectory: Trajectory) -> int:
+def _earlier_requests(trajectory: Trajectory) -> int:
     """Return how many requests earlier turns have made.
 
     The last run's final state has the count, without the requests of a turn whose model failed. Without a trace, each
@@ -195,7 +195,7 @@ async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> T
     """Resume a run; see `Agent.resume`."""
     async with entered(agent.tools):
         engine = agent.make_engine(earlier=_steps_before(agent.trajectory, trace))
-        return await _taken(agent, await engine.aresume(trace, value, **options))
+        return await _updated_trajectory(agent, await engine.aresume(trace, value, **options))
 
 
 async def forked(
@@ -210,10 +210,10 @@ async def forked(
         if (first.get("agent") or {}).get("model") != loop.setup.generator.model:
             loop.fork_mode = await loop.mode()
         budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.setup.limit)
-        return await _taken(agent, await engine.afork(source, at, edit, budget=budget, **options))
+        return await _updated_trajectory(agent, await engine.afork(source, at, edit, budget=budget, **options))
 
 
-async def _taken(agent: RunsGoals, result: RunResult) -> Trajectory:
+async def _updated_trajectory(agent: RunsGoals, result: RunResult) -> Trajectory:
     """Return the trajectory of a resumed or forked run.
 
     If the agent's own trajectory is that of the same run, it is updated and returned.

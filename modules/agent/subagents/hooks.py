@@ -32,9 +32,9 @@ def _apart(hook: Hook) -> Hook:
 
 def _function_apart(func: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(func, partial):
-        return partial(_function_apart(func.func), *map(_held_apart, func.args), **func.keywords)
+        return partial(_function_apart(func.func), *map(_copy_of_object, func.args), **func.keywords)
     if isinstance(func, MethodType):
-        return MethodType(func.__func__, _held_apart(func.__self__))
+        return MethodType(func.__func__, _copy_of_object(func.__self__))
     if not isinstance(func, FunctionType):
         return func if isinstance(func, type) else _object_apart(func)
     if func.__closure__ is None:
@@ -54,7 +54,7 @@ def _cell_apart(cell: CellType) -> CellType:
         return CellType()
 
 
-def _held_apart(value: Any) -> Any:
+def _copy_of_object(value: Any) -> Any:
     """Return a copy of the object to which a hook is bound."""
     return _object_apart(value) if not isinstance(value, type) else value
 

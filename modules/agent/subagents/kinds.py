@@ -53,7 +53,7 @@ SUBAGENT_TYPES: dict[str, SubAgentType] = {
 """The kinds by name; any other name means "general"."""
 
 
-def type_named(name: str) -> tuple[str, SubAgentType]:
+def find_type(name: str) -> tuple[str, SubAgentType]:
     """Return the kind's normalised name, and the kind."""
     known = name.strip().lower()
     known = known if known in SUBAGENT_TYPES else GENERAL

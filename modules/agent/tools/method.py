@@ -68,7 +68,7 @@ class ToolMethod(property, Generic[P, R]):
         own = description_of(function)
         parameters = parameters_of(function, self.name, names={}, method=True)
         told = own or self.description
-        made: ToolMethod[..., Any] = _made(
+        made: ToolMethod[..., Any] = _make_tool(
             function, self.name, told, self.catch, self.truncate, self.variants, parameters
         )
         return made
@@ -127,13 +127,13 @@ def tool_method(
         refuse_generators(fn, own)
         told = description_of(fn) if description is None else description
         parameters = parameters_of(fn, own, names=names, method=True)
-        made: ToolMethod[P, R] = _made(fn, own, told, catch, truncate, variants, parameters)
+        made: ToolMethod[P, R] = _make_tool(fn, own, told, catch, truncate, variants, parameters)
         return made
 
     return make(func) if func is not None else make
 
 
-def _made(
+def _make_tool(
     fn: Callable[..., Any],
     name: str,
     description: str,

@@ -73,7 +73,7 @@ def _messages(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
 
 def _chats(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
     rows = [chat_of(record) for record in records]
-    columns = {"conversation": _said_kind(library, rows, "conversation"), **_label_kinds(library), "success": None}
+    columns = {"conversation": _content_type(library, rows, "conversation"), **_label_kinds(library), "success": None}
     return columns, rows
 
 
@@ -83,7 +83,7 @@ def chat_of(record: Mapping[str, Any]) -> dict[str, Any]:
     The labels are from the record's metadata.
     """
     metadata = record.get("metadata") or {}
-    said = [_said(message) for message in record.get("messages") or ()]
+    said = [_role_and_content(message) for message in record.get("messages") or ()]
     return {"conversation": said, **_labels(metadata), "success": metadata.get("success")}
 
 
@@ -101,10 +101,10 @@ def _turns(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
             if role == "assistant":
                 said = {"response": message.get("content") or "", "tool_calls": message.get("tool_calls")}
                 rows.append({"system": system, "history": list(history), **said, **labels})
-            history.append(_said(message))
+            history.append(_role_and_content(message))
     columns = {
         "system": None,
-        "history": _said_kind(library, rows, "history"),
+        "history": _content_type(library, rows, "history"),
         "response": None,
         "tool_calls": library.Json(),
         **_label_kinds(library),
@@ -112,11 +112,11 @@ def _turns(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
     return columns, rows
 
 
-def _said(message: Mapping[str, Any]) -> dict[str, Any]:
+def _role_and_content(message: Mapping[str, Any]) -> dict[str, Any]:
     return {"role": message.get("role"), "content": message.get("content") or ""}
 
 
-def _said_kind(library: Any, rows: Sequence[Mapping[str, Any]], column: str) -> Any:
+def _content_type(library: Any, rows: Sequence[Mapping[str, Any]], column: str) -> Any:
     """Return the column type of message contents: text, or JSON for parts."""
     if all(isinstance(message["content"], str) for row in rows for message in row[column]):
         return library.List({"role": library.Value("string"), "content": library.Value("string")})

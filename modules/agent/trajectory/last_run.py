@@ -100,13 +100,13 @@ def end_of(events: Sequence[AgentEvent]) -> AgentEnd | None:
     return None
 
 
-def told_status(events: Sequence[AgentEvent]) -> RunStatus | None:
+def status_at_end(events: Sequence[AgentEvent]) -> RunStatus | None:
     """Return the last run's status according to its AgentEnd, or None."""
     end = end_of(events)
     return None if end is None else _BY_STOP[end.stop_reason]
 
 
-def told_error(events: Sequence[AgentEvent]) -> RunFailure | None:
+def error_at_end(events: Sequence[AgentEvent]) -> RunFailure | None:
     """Return the last run's error according to its AgentEnd, or None.
 
     This is the error of a model or of a hook's Fail.

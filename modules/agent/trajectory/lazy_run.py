@@ -15,7 +15,7 @@ from ....traces import Trace
 from ..chat.messages import Message
 from ..events import AgentEvent
 from ..events.base import AgentStopReason
-from ..loop.facts import message_as_told
+from ..loop.facts import message_with_metadata
 from ..loop.state import AgentState
 from ..loop.turn import USUAL_REASONS, Turn
 from .projector import events_of
@@ -90,7 +90,7 @@ class LazyRun:
             if kind not in USUAL_REASONS or not turn or turn[0].role != "assistant":
                 raise EventsNeeded
             reason = meta.get("stop_reason", USUAL_REASONS[kind])
-            found += (message_as_told(turn[0], reason, meta.get("extra", {}), agent.name, agent.model), *turn[1:])
+            found += (message_with_metadata(turn[0], reason, meta.get("extra", {}), agent.name, agent.model), *turn[1:])
         if len(found) != len(held):
             raise EventsNeeded
         return tuple(found)

@@ -105,7 +105,7 @@ class Projector:
     def _reset(self) -> None:
         """Forget the committed step."""
         self._turn: Turn | None = None
-        self._asked = False
+        self._question_of = False
         self._started = False
         self._calls: dict[int, str] = {}
         """The running calls: the action's id by the intent's number."""
@@ -125,7 +125,7 @@ class Projector:
             running = {*self._calls.values()}
             names = dict.fromkeys(call.name for call in self._turn.calls if call.id in running)
             return f"Running {', '.join(names)}..."
-        return "Waiting for the model..." if self._asked and self._turn is None else "Processing..."
+        return "Waiting for the model..." if self._question_of and self._turn is None else "Processing..."
 
     @property
     def context(self) -> list[Message]:
@@ -179,7 +179,7 @@ class Projector:
 
     def _on_wait(self, record: Record) -> Iterator[AgentEvent | None]:
         for request in record["requests"]:
-            question, options = _asked(request)
+            question, options = _question_of(request)
             yield self._make(UserInputRequired, request_id=request["id"], question=question, options=options)
 
     def _on_end(self, record: Record) -> Iterator[AgentEvent | None]:
@@ -228,9 +228,9 @@ class Projector:
             yield self._generation_started()
 
     def _generation_started(self) -> AgentEvent | None:
-        if self._asked:
+        if self._question_of:
             return None
-        self._asked = True
+        self._question_of = True
         facts = {"generator": self._generator, "step": self._step}
         return self._make(GenerationStart, **facts, messages=lambda: self._prompt())
 
@@ -259,7 +259,7 @@ class Projector:
 
     def _on_resume(self, record: Record) -> Iterator[AgentEvent | None]:
         if "again" in record.data:
-            self._error, self._asked = None, False
+            self._error, self._question_of = None, False
         return iter(())
 
     def _on_decide(self, record: Record) -> Iterator[AgentEvent | None]:
@@ -449,7 +449,7 @@ class Projector:
             self._told[key] = told
 
 
-def _asked(request: Mapping[str, Any]) -> tuple[str, list[str] | None]:
+def _question_of(request: Mapping[str, Any]) -> tuple[str, list[str] | None]:
     """Return the question of a request and the answers to choose from.
 
     A tool that asks a single question has both in the request's details.

@@ -44,7 +44,7 @@ from ..events.event_json import EventFormatError
 from ..events.generations import steps_among
 from ..reactions import Reaction
 from .conversation import context, conversation
-from .last_run import RunStanding, answer_of, end_of, may_have_answered, standing_of, told_error, told_status
+from .last_run import RunStanding, answer_of, end_of, error_at_end, may_have_answered, standing_of, status_at_end
 from .last_run import last_run as events_of_last_run
 from .lazy_run import EventsNeeded, LazyRun
 from .projector import events_of
@@ -61,7 +61,7 @@ def _events(given: Any) -> list[AgentEvent]:
     return [event if isinstance(event, AgentEvent) else event_from_dict(event) for event in given]
 
 
-def _said(message: Message) -> str:
+def _message_text(message: Message) -> str:
     calls = ", ".join(f"{call.name}({call.arguments})" for call in message.tool_calls or ())
     return " → ".join(part for part in (message.content, calls) if part)
 
@@ -182,7 +182,7 @@ class Trajectory(BaseModel):
         Without a trace, as in a trajectory made by hand, the AgentEnd determines the status; without an AgentEnd, it is
         None.
         """
-        return self.last_run.status if self.last_run is not None else told_status(self.events)
+        return self.last_run.status if self.last_run is not None else status_at_end(self.events)
 
     @property
     def stop_reason(self) -> AgentStopReason | None:
@@ -219,7 +219,7 @@ class Trajectory(BaseModel):
         if self.status is not RunStatus.failed and self.stop_reason != "error":
             return None
         raised = self.last_run.error if self.last_run is not None else None
-        return raised or told_error(self.events)
+        return raised or error_at_end(self.events)
 
     @property
     def reaction(self) -> Reaction | None:
@@ -235,10 +235,10 @@ class Trajectory(BaseModel):
                 has the reason, and `result` is the trajectory.
         """
         if self.status is not RunStatus.completed:
-            raise RunNotCompletedError(self._told(), self)
+            raise RunNotCompletedError(self._standing_line(), self)
         return self
 
-    def _told(self) -> str:
+    def _standing_line(self) -> str:
         """Return the last run's standing in a line."""
         trace = self._trace
         run = f"run {trace.run_id}" if trace is not None else f"the last run of trajectory {self.session_id}"
@@ -419,7 +419,7 @@ class Trajectory(BaseModel):
         facts += [("error", str(self.error))] if self.error is not None else []
         facts += [("waits for", str(request.prompt or request.kind)) for request in self.waiting]
         blocks = [block_of("answer", self.answer, open=True)] if self.answer is not None else []
-        last = tuple((message.role, _said(message)) for message in messages[-10:])
+        last = tuple((message.role, _message_text(message)) for message in messages[-10:])
         more = f"{len(messages) - len(last):,} messages before these" if len(messages) > len(last) else ""
         return Card("Trajectory", str(self.session_id), status, tuple(facts), last, more, tuple(blocks)).html()
 

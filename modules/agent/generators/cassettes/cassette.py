@@ -44,7 +44,7 @@ class CassetteGenerator:
         played = self._played[run, key] if run is not None else 0
         self._played[run, key] += 1
         if played < len(known) or (known and self.generator is None):
-            return _given(known[min(played, len(known) - 1)])
+            return _answer_of(known[min(played, len(known) - 1)])
         if self.generator is None:
             raise CassetteMissError(self._miss(messages, asked))
         try:
@@ -75,7 +75,7 @@ class CassetteGenerator:
         return f"{self.path} has no answer to this request. Recorded (-), asked (+):\n{nearest}"
 
 
-def _given(entry: Entry) -> Generation:
+def _answer_of(entry: Entry) -> Generation:
     if isinstance(entry, GeneratorError):
         raise type(entry)(entry.message, **entry.data)
     return entry

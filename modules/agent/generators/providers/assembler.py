@@ -105,7 +105,7 @@ class Assembler:
         if reasoning:
             found += self._reasoned(reasoning)
         if holder.get("content") is not None:
-            found += self._said(holder["content"])
+            found += self._content_deltas(holder["content"])
         if holder.get("refusal"):
             self._refusal.append(_text_of(holder["refusal"]))
         if isinstance(holder.get("thinking_blocks"), list):
@@ -125,7 +125,7 @@ class Assembler:
         self._reasoning.append(text)
         return [Delta(reasoning=text)]
 
-    def _said(self, content: Any) -> list[Delta]:
+    def _content_deltas(self, content: Any) -> list[Delta]:
         if not isinstance(content, list):
             text = _text_of(content)
             self._texts.append(text)
@@ -134,9 +134,9 @@ class Assembler:
         for part in content:
             kind = part.get("type") if isinstance(part, Mapping) else None
             if isinstance(part, str):
-                found += self._said(part)
+                found += self._content_deltas(part)
             elif kind in _TEXTS or (kind is None and isinstance(part, Mapping) and "text" in part):
-                found += self._said(_text_of(part.get("text", "")))
+                found += self._content_deltas(_text_of(part.get("text", "")))
             elif kind == "refusal":
                 self._refusal.append(_text_of(part.get("refusal", "")))
             elif kind in ("thinking", "reasoning"):
@@ -201,14 +201,14 @@ class Assembler:
         self._extra[name] = _joined(self._extra.get(name), value)
 
     def _tell(self, what: str, value: Any) -> None:
-        self._unread.append(f"{what}: {_shown(value)}")
+        self._unread.append(f"{what}: {_excerpt(value)}")
 
     def generation(self) -> Generation:
         """Return the answer so far.
 
         Its usage has no cost yet, and is None if the provider reported none.
         """
-        usage, problem = told_usage(self.usage)
+        usage, problem = read_usage(self.usage)
         unread = [*self._unread, *([problem] if problem else [])]
         extra = {**({"response_id": self.id} if self.id else {}), **self._extra}
         text, refusal = "".join(self._texts), "".join(self._refusal)
@@ -226,7 +226,7 @@ class Assembler:
         return Generation(message=message, stop_reason=self.finish, usage=usage, extra=extra)
 
 
-def told_usage(told: Any) -> tuple[Usage | None, str | None]:
+def read_usage(told: Any) -> tuple[Usage | None, str | None]:
     """Return the reported usage, and what is wrong with the report.
 
     Either is None if there is none.
@@ -245,7 +245,7 @@ def told_usage(told: Any) -> tuple[Usage | None, str | None]:
     }
     counts = {name: _count(value) for name, value in numbers.items()}
     if not isinstance(told, Mapping | object) or any(count is None for count in counts.values()):
-        return None, f"an impossible usage: {_shown(document)}"
+        return None, f"an impossible usage: {_excerpt(document)}"
     total = max(counts["total"] or 0, (counts["input"] or 0) + (counts["output"] or 0))
     if not total:
         return None, None
@@ -288,7 +288,7 @@ def _text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

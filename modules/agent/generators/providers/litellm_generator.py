@@ -156,7 +156,7 @@ class LiteLLMGenerator:
         except GeneratorError:
             raise
         except Exception as error:  # noqa: BLE001 - becomes a GeneratorError; its text may contain the key
-            raise self._told(error, request) from None
+            raise self._provider_error(error, request) from None
 
     async def _streamed(
         self, messages: Sequence[Message], params: GenerateParams, put: Callable[[Delta], None]
@@ -181,7 +181,7 @@ class LiteLLMGenerator:
         except GeneratorError:
             raise
         except Exception as error:  # noqa: BLE001 - becomes a GeneratorError; its text may contain the key
-            raise self._told(error, request) from None
+            raise self._provider_error(error, request) from None
 
     def _cached_where_possible(self, litellm: Any, params: GenerateParams) -> GenerateParams:
         """Return the parameters without cache marks if the model has no caching.
@@ -216,7 +216,7 @@ class LiteLLMGenerator:
             key = "unused"  # the client makes no request without one, and the user's own server accepts any
         return {"client": openai_client(base or litellm.api_base, key)}
 
-    def _told(self, error: Exception, request: dict[str, Any]) -> GeneratorError:
+    def _provider_error(self, error: Exception, request: dict[str, Any]) -> GeneratorError:
         return provider_error_of(error, self._key(), request.get("api_base"))
 
     async def _bounded(self, tokens_in: int, params: GenerateParams) -> EngineUsage | None:

@@ -234,7 +234,7 @@ def _complaint(error: dict[str, Any], known: list[str]) -> str:
     path = [str(part) for part in error["loc"]]
     kind = error["type"]
     if not path:
-        return f"the arguments must be a JSON object, got {_shown(error['input'])}"
+        return f"the arguments must be a JSON object, got {_excerpt(error['input'])}"
     if kind == "missing":
         return f"{'.'.join(path)} is missing"
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -242,7 +242,7 @@ def _complaint(error: dict[str, Any], known: list[str]) -> str:
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"there is no argument {'.'.join(path)}{hint}"
     hint = _text_hint(error["input"]) if kind in _CONTAINERS else ""
-    return f"{'.'.join(path)}: {error['msg']}, got {_shown(error['input'])}{hint}"
+    return f"{'.'.join(path)}: {error['msg']}, got {_excerpt(error['input'])}{hint}"
 
 
 def _text_hint(value: Any) -> str:
@@ -256,7 +256,7 @@ def _text_hint(value: Any) -> str:
     return "; pass JSON itself, not text"
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     return cut_middle(json.dumps(value, ensure_ascii=False, default=repr), _SHOWN)
 
 

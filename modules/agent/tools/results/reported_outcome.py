@@ -21,7 +21,7 @@ _NOT_JSON = (ToolOutcome, ToolSignal, ErrorModel, Message, *CONTENT_TYPES)
 """Rich return types that nobody would type; a tool that declares one accepts any text or JSON value."""
 
 
-def told_outcome(tool: "Tool[..., Any]", result: Any) -> ToolOutcome:
+def read_outcome(tool: "Tool[..., Any]", result: Any) -> ToolOutcome:
     """Return the outcome of a call that returned `result`, a JSON value.
 
     Raises pydantic's ValidationError if the result does not fit the function's declared return type.
