@@ -103,7 +103,7 @@ class TraceNotFoundError(TraceError):
 
 
 def trace_exists(path: object) -> TraceError:
-    """Return the error for a trace that cannot be created because it exists."""
+    """Return the error for a new trace that exists already."""
     return TraceError(
         f"{path} exists already: give the run another id, or continue this trace with resume", code="trace_exists"
     )

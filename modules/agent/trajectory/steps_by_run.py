@@ -1,4 +1,4 @@
-"""The steps of the run that is being carried out, read from its growing trace."""
+"""The steps of the running run, read from its growing trace."""
 
 from collections import OrderedDict
 from collections.abc import Sequence

@@ -76,10 +76,10 @@ def why_guarded(root: Path, path: str) -> str | None:
 
 
 def guarded_folders(root: Path, *, targets: bool = True) -> dict[Path, str | None]:
-    """Return the existing guarded paths of a workspace; of a link, the value is its target.
+    """Return the existing guarded paths of a workspace.
 
     They are folders, and files that are run, or that point to a repository elsewhere. With `targets`, the paths to
-    which links and such files point are guarded as well.
+    which links and such files point are guarded as well. The value of a link is its target.
     """
     found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
     for folder, names in marked_folders(root, _is_marked).items():
@@ -112,9 +112,9 @@ def set_aside(made: Collection[Path]) -> list[Path]:
 
 
 def open_up(path: Path, writable: Sequence[Path]) -> None:
-    """Make a folder and those above it accessible, within folders that a command can write.
+    """Make a folder and those above it accessible.
 
-    A command may have closed them.
+    Only folders that a command can write are changed: it may have closed them.
     """
     for folder in (*reversed(path.parents), path):
         if any(folder.is_relative_to(each) for each in writable) and folder.is_dir() and not folder.is_symlink():

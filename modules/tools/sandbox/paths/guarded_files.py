@@ -13,9 +13,9 @@ from ...files.workspace import Workspace
 
 @dataclass
 class Guards:
-    """The paths of a workspace to mount on themselves, so that nothing can replace them.
+    """The paths of a workspace to mount on themselves.
 
-    `mounts` says of each whether it is writable, the outermost first. `stored` are the paths that keep traces; `notes`
+    Nothing can replace them there. `mounts` says of each whether it is writable, the outermost first. `stored` are the paths that keep traces; `notes`
     are about disabled paths.
     """
 

@@ -71,7 +71,7 @@ class Keeper:
 
 
 def _restored(place: Path, kept: dict[Path, _Kept | None]) -> Iterator[Path]:
-    """Restore the entries at a path, folders first; yield those that had changed."""
+    """Restore a path's entries, folders first; yield those that had changed."""
     folders = list[tuple[Path, int]]()
     for below, before in kept.items():
         path = place / below
@@ -108,7 +108,7 @@ def _entries(top: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> _Kept | None:
-    """Return an entry, without content if it cannot be read; None if it is missing."""
+    """Return an entry, without content if unreadable; None if missing."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -126,7 +126,7 @@ def _set_aside(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove an entry, also a tree that is too deep for Python or closed."""
+    """Remove an entry, even a tree that is closed or very deep."""
     for program in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]) if path.is_dir() and not path.is_symlink() else ():
         subprocess.run([*program, "--", path], check=False, capture_output=True)
     if os.path.lexists(path):
