@@ -15,8 +15,8 @@ from ...files.workspace import Workspace
 class Guards:
     """The paths of a workspace to mount on themselves.
 
-    Nothing can replace them there. `mounts` says of each whether it is writable, the outermost first. `stored` are the paths that keep traces; `notes`
-    are about disabled paths.
+    Nothing can replace them there. `mounts` says of each whether it is writable, the outermost first. `stored` are the
+    paths that keep traces; `notes` are about disabled paths.
     """
 
     mounts: dict[Path, bool]
