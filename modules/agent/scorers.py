@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class EventScorer:
+class Scorer:
     """A function that computes an event's number, and the number's name.
 
     The function may also return several numbers, or Metrics.
@@ -26,18 +26,18 @@ class EventScorer:
         return f"Scorer({self.name})"
 
 
-class _Adapted(EventScorer):
+class _Adapted(Scorer):
     """A scorer made from another object that has `name` and `score`."""
 
     def __init__(self, scorer: Any) -> None:
         super().__init__(scorer.score, name=str(getattr(scorer, "name", type(scorer).__name__)))
 
 
-def as_scorer(given: Any) -> EventScorer:
+def as_scorer(given: Any) -> Scorer:
     """Return a scorer for a Scorer, a function or a `score` object.
 
     Raises TypeError for anything else.
     """
-    if isinstance(given, EventScorer):
+    if isinstance(given, Scorer):
         return given
-    return _Adapted(given) if callable(getattr(given, "score", None)) else EventScorer(given)
+    return _Adapted(given) if callable(getattr(given, "score", None)) else Scorer(given)

@@ -150,9 +150,9 @@ async def numbered(task_output: Any) -> float:
 @pytest.mark.parametrize(
     ("given", "value"),
     [
-        (events.EventScorer(says_done, name="s"), 1.0),
-        (events.EventScorer(numbered, name="s"), 0.5),
-        ({"s": events.EventScorer(says_done)}, 1.0),
+        (events.Scorer(says_done, name="s"), 1.0),
+        (events.Scorer(numbered, name="s"), 0.5),
+        ({"s": events.Scorer(says_done)}, 1.0),
         (Scorer(annotated, name="s"), 1.0),
         (Scorer(annotated_by_text, name="s"), 1.0),
         (Scorer(lambda text: text == "done", name="s"), 1.0),
@@ -167,7 +167,7 @@ def test_a_scorer_of_an_agents_task_gets_the_trajectory_it_asks_for(given: Any, 
 
 
 def test_a_scorer_of_events_gets_the_answer_of_a_task_that_is_no_agents() -> None:
-    (made,) = as_scorers(events.EventScorer(lambda output: output == "x"))
+    (made,) = as_scorers(events.Scorer(lambda output: output == "x"))
     assert scored(made, run_of("x")).value == 1.0
     with pytest.raises(EvaluationError, match="a scorer must be a function of a run, got int"):
         as_scorers([3])

@@ -11,7 +11,7 @@ from ..events.base import AgentEvent
 from ..events.metrics import MetricSeries
 from ..events.tool_events import ToolStart
 from ..reactions import Reaction
-from ..scorers import EventScorer, as_scorer
+from ..scorers import Scorer, as_scorer
 from ..warnings import AgentWarning
 from .conditions import Condition, as_condition
 
@@ -41,7 +41,7 @@ class Hook(property):
         condition: Callable[[Any], Any] | None = None,
         *,
         when: Condition | Callable[[Any], Any] | Iterable[Condition | Callable[[Any], Any]] | None = None,
-        scorers: EventScorer | Callable[[Any], Any] | Iterable[EventScorer | Callable[[Any], Any]] | None = None,
+        scorers: Scorer | Callable[[Any], Any] | Iterable[Scorer | Callable[[Any], Any]] | None = None,
         name: str | None = None,
     ) -> None:
         types = event_type if isinstance(event_type, tuple) else (event_type,)
@@ -164,7 +164,7 @@ def hook(
     condition: Callable[[Any], Any] | None = None,
     *,
     when: Condition | Callable[[Any], Any] | Iterable[Condition | Callable[[Any], Any]] | None = None,
-    scorers: EventScorer | Callable[[Any], Any] | Iterable[EventScorer | Callable[[Any], Any]] | None = None,
+    scorers: Scorer | Callable[[Any], Any] | Iterable[Scorer | Callable[[Any], Any]] | None = None,
 ) -> Callable[[HookFunction], Hook]:
     """Make a Hook from a function or method, as in `@hook(ToolEnd)`."""
 
