@@ -22,7 +22,7 @@ from .blobs import BlobReader
 from .database import Database
 from .positions import Positions
 from .reach import Reach
-from .trace_file import CHUNK, TraceFile
+from .trace_file import TraceFile
 from .walk import Tally, Walk
 
 
@@ -42,9 +42,8 @@ class IndexedTrace:
         self.path = path
         self.lock = threading.RLock()
         self.positions = Positions(database, name)
-        self._places = _IndexPlaces(self)
-        self._states = States(self.file, self.file.size, self._places, self.base_state)
-        self._trace: tuple[int, Trace] | None = None
+        self._states = States(self.file, self.file.size, _IndexPlaces(self, 0, 0), self.base_state)
+        self._trace: tuple[tuple[int, int], Trace] | None = None
         self._blob_files = FolderBlobs(path)
         self._shared_blobs: BlobReader | None = None
         self.header = self.file.header()
@@ -59,9 +58,10 @@ class IndexedTrace:
         needed. When the file has grown, it is another one.
         """
         with self.lock:
-            end = self._reach.end
-            if self._trace is None or self._trace[0] != end:
-                self._trace = end, Trace(self.file.data(end), path=self.path, places=self._places)
+            count, offset, end = self._reach.reached
+            if self._trace is None or self._trace[0] != (offset, end):
+                places = _IndexPlaces(self, count, offset)
+                self._trace = (offset, end), Trace(self.file.data(end), path=self.path, places=places)
             return self._trace[1]
 
     def base_state(self) -> Any:
@@ -197,18 +197,10 @@ class IndexedTrace:
             count = self.count
             if not 0 <= k <= count:
                 raise IndexError(f"the run has states 0 to {count}, not {k}")
-            stop = self.walk.offset if end else self._places.state_end(k)
+            offset = self.walk.offset
+            stop = offset if end else _IndexPlaces(self, count, offset).state_end(k)
             fold = self._states.next_written(stop, k)
             return fold.document, fold.writers
-
-    def before_end(self) -> int:
-        """Return the byte before a trailing `end`, otherwise the indexed end."""
-        stop = self.walk.offset
-        start = self.walk.open.start
-        data = self.file.read(max(start, stop - CHUNK), stop)
-        first = 0 if stop - len(data) == start else data.find(b"\n") + 1
-        at = find_end(data[first:], len(data) - first)
-        return stop if at is None else stop - len(data) + first + at
 
     def blobs(self) -> BlobReader:
         """Return a reader for the blobs of one answer.
@@ -234,14 +226,10 @@ class IndexedTrace:
 class _IndexPlaces:
     """The places of an indexed trace, as far as it is indexed."""
 
-    def __init__(self, trace: IndexedTrace) -> None:
+    def __init__(self, trace: IndexedTrace, count: int, end: int) -> None:
         self._trace = trace
+        self.count, self.end = count, end
         self.lock = trace.lock
-
-    @property
-    def count(self) -> int:
-        """The number of committed steps."""
-        return self._trace.count
 
     def step(self, k: int) -> StepPlace:
         """Return the place of a committed step."""
@@ -259,4 +247,7 @@ class _IndexPlaces:
 
     def state_end(self, k: int) -> int:
         """Return the byte up to which state `k` is read."""
-        return self.step(k).commit if k < self.count else self._trace.before_end()
+        if k < self.count:
+            return self.step(k).commit
+        end = find_end(self._trace.file.data(self.end), self.end)
+        return self.end if end is None else end

@@ -61,9 +61,15 @@ class Reach:
         return self._walk
 
     @property
-    def end(self) -> int:
-        """The index's end, or the file's while the index is not complete."""
-        return self._walk.offset if self._walk is not None and self.is_complete else self._file.size
+    def reached(self) -> tuple[int, int, int]:
+        """The indexed commits, the index's end, and the trace's end.
+
+        The trace is read up to the index's end, or to the file's while the index is not complete.
+        """
+        if self._walk is None:
+            return 0, 0, self._file.size
+        offset = self._walk.offset
+        return self._walk.k, offset, offset if self.is_complete else self._file.size
 
     @property
     def share(self) -> float:

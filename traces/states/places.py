@@ -75,6 +75,10 @@ class Places(Protocol):
     def count(self) -> int:
         """The number of committed steps."""
 
+    @property
+    def end(self) -> int:
+        """The byte up to which steps are known."""
+
     def step(self, k: int, /) -> StepPlace:
         """Return the place of a committed step."""
 
@@ -91,6 +95,7 @@ class FoundPlaces:
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self.count = count_commits(lines)
+        self.end = lines.end
         self.lock = threading.RLock()
         self._known: dict[int, StepPlace] = {}
 

@@ -41,7 +41,6 @@ class States:
     def __init__(self, source: Source, size: int, places: Places, base: Callable[[], Any]) -> None:
         """Read `size` bytes; `base` returns the state that the run starts from."""
         self._source = source
-        self._size = size
         self._places = places
         self._base = base
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
@@ -103,7 +102,7 @@ class States:
 
     def latest(self) -> Any:
         """Return the document after all patches, as `at` does."""
-        return self.at(self._size, self._places.count)
+        return self.at(self._places.end, self._places.count)
 
     def own(self, stop: int, k: int) -> Any:
         """Return a new document, which shares nothing."""
