@@ -7,7 +7,7 @@ matched by their call, and ids and times that were made anew in each run do not 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -17,11 +17,7 @@ from ..json_patch.apply import escape, same_json
 from ..json_patch.operations import Change, changes_of
 from ..step import Effect, Step
 from .differences import ABSENT, Difference, differences
-from .twins import Twins
-
-if TYPE_CHECKING:
-    from ..trace import Trace
-
+from .twins import Side, Twins
 
 _HEADER = ("format", "module", "state", "schema", "schema_version", "task", "budget", "seed")
 _SEED = "/seed"
@@ -102,7 +98,7 @@ class TraceDiff:
         return "\n".join([f"the traces differ first at {where}:", *[f"  {each}" for each in self.differences]])
 
 
-def diff_traces(left: "Trace", right: "Trace") -> TraceDiff:
+def diff_traces(left: Side, right: Side) -> TraceDiff:
     """Return where two traces first differ, and all differences there.
 
     Ignored are: run ids and parents, idempotency keys, ids and times that were made anew, durations, hashes, attempts,
@@ -129,7 +125,7 @@ def diff_traces(left: "Trace", right: "Trace") -> TraceDiff:
     return TraceDiff(first.step, first.phase, first.differences, versions, changes, header, ids, found.settings, words)
 
 
-def diff_phases(left: "Trace", right: "Trace") -> Iterator[PhaseDiff]:
+def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
     """Yield every phase in which two traces differ, in order.
 
     Headers are not compared. After the first step that led to different states, each step's changes are compared
@@ -220,7 +216,7 @@ def _brief(value: Any) -> str:
     )
 
 
-def header_differences(left: "Trace", right: "Trace") -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
+def header_differences(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
     """Return the headers' differences, those of ids, and the twins found."""
     found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
     ids = tuple(each for each in found if each.path == _SEED or (each.path in _OF_AGENT and _are_ids(each)))
@@ -241,7 +237,7 @@ def _are_ids(found: Difference) -> bool:
 class _Phases:
     """The comparison of two traces, phase by phase."""
 
-    def __init__(self, left: "Trace", right: "Trace") -> None:
+    def __init__(self, left: Side, right: Side) -> None:
         self.left, self.right = left, right
         self.header, self.ids, self.twins = header_differences(left, right)
         self.steps = StepPhases(
@@ -432,7 +428,7 @@ def _changed(step: Step) -> dict[str, Any]:
     return {change.path: change.new for change in changes_of(step.before, step.patch)}
 
 
-def shift_of(left: "Trace", right: "Trace") -> int:
+def shift_of(left: Side, right: Side) -> int:
     """Return how many of its source's steps come before a fork.
 
     The number is negative if `left` is the fork, and 0 if neither is one.
@@ -443,14 +439,14 @@ def shift_of(left: "Trace", right: "Trace") -> int:
     return -of_left.get(right.run_id, 0)
 
 
-def descent(trace: "Trace", source: "Callable[[str], Trace | None]") -> dict[str, int]:
+def descent(trace: Side, source: Callable[[str], Side | None]) -> dict[str, int]:
     """Return a run and its sources of forks, nearest first.
 
     Each comes with the number of its step that corresponds to the given run's first step. `source` finds a run by its
     id; the line ends if it returns None.
     """
     found, place = {trace.run_id: 0}, 0
-    at: Trace | None = trace
+    at: Side | None = trace
     while at is not None:
         parent = at.header.get("parent") or {}
         if parent.get("kind") != "fork" or parent["run"] in found:
@@ -461,7 +457,7 @@ def descent(trace: "Trace", source: "Callable[[str], Trace | None]") -> dict[str
     return found
 
 
-def _state(side: "Trace", k: int, phase: str, before: int = 0) -> Any:
+def _state(side: Side, k: int, phase: str, before: int = 0) -> Any:
     """Return the state after step `k`, or after the last step.
 
     For init, return the state before step `before`. Returns None if there is no such state.
@@ -476,7 +472,7 @@ def _state(side: "Trace", k: int, phase: str, before: int = 0) -> Any:
     return step.state if step is not None else side.first_state
 
 
-def _step(side: "Trace", k: int) -> Step | None:
+def _step(side: Side, k: int) -> Step | None:
     if 0 <= k < len(side.steps):
         return side.steps[k]
     return side.unfinished if k == len(side.steps) else None
@@ -486,7 +482,7 @@ def _members(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: record[name] for name in names if name in record}
 
 
-def end_of(side: "Trace") -> dict[str, Any]:
+def end_of(side: Side) -> dict[str, Any]:
     """Return the members of a run's end that can be compared."""
     end = _members(side.end, _END)
     if "task_result" in end:

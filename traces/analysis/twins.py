@@ -13,20 +13,17 @@ So a pair is one to one, and a text that only looks like an id is never taken fo
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..derived_ids import derive, id_from
 from ..json_patch.apply import same_json
 from ..json_patch.diff import make_patch
 from ..json_patch.operations import Change, changes_of
-
-if TYPE_CHECKING:
-    from ..trace import Trace
-
+from ..step import Step
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _TIME = r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
@@ -52,6 +49,25 @@ _DATES = (
 )
 
 
+class Side(Protocol):
+    """The part of a trace that a comparison needs."""
+
+    @property
+    def run_id(self) -> str: ...  # noqa: D102
+    @property
+    def header(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def end(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def steps(self) -> Sequence[Step]: ...  # noqa: D102
+    @property
+    def unfinished(self) -> Step | None: ...  # noqa: D102
+    @property
+    def first_state(self) -> Any: ...  # noqa: D102
+    @property
+    def final_state(self) -> Any: ...  # noqa: D102
+
+
 def may_be_ids(left: Any, right: Any) -> bool:
     """Return whether two values may differ in ids of the engine."""
     both = isinstance(left, str) and isinstance(right, str)
@@ -64,7 +80,7 @@ class Twins:
     `pair` adds a pair that a comparison has found, `enter` says where in the runs the comparison is.
     """
 
-    def __init__(self, left: "Trace | None" = None, right: "Trace | None" = None) -> None:
+    def __init__(self, left: Side | None = None, right: Side | None = None) -> None:
         self._sides = (left, right)
         self._texts: list[tuple[str, str]] = []
         self._ids: dict[str, str] = {}
@@ -193,7 +209,7 @@ def _begin(known: dict[str, list[tuple[str, str]]], left: str, right: str) -> No
             known.setdefault(one[:_SHORTEST], []).append((one, other))
 
 
-def _maker(side: "Trace", step: int, phase: str, prefix: bytes) -> Callable[[int | str], str]:
+def _maker(side: Side, step: int, phase: str, prefix: bytes) -> Callable[[int | str], str]:
     """Return the function that makes the ids of one place, by number."""
     header = side.header
     seed, path = header.get("seed", 0), (header.get("parent") or {}).get("path", "")
