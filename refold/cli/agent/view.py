@@ -151,7 +151,7 @@ class AgentView:
         if record.kind == "snapshot" and "state" in record.data:
             self._mode = record["state"].get("tool_mode", "api")
         elif record.kind == "intent" and record["name"] == "generate" and "parent" not in record:
-            self._generations.add(record["key"])
+            self._generations.add(record.get("key"))
         elif record.kind == "event" and record["name"] == "tool_output":
             self._output = str((record.get("data") or {}).get("text", "")).strip().rpartition("\n")[2]
         if self._is_noted(record) and (line := note(record)) is not None:

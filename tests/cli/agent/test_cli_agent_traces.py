@@ -261,3 +261,10 @@ def test_a_fork_by_another_agent_takes_its_settings_and_shows_them(refold: Comma
     assert old.code != 0
     assert "/system" in old.out
     assert "/system = " in refold("trace", "show", fork).out
+
+
+def test_a_fork_that_reuses_what_was_recorded_is_shown(refold: Command, adding: Path) -> None:
+    ran = refold("fork", adding, "--at", 0, "--reuse-effects", "--yes")
+    assert (ran.code, "It is 3." in ran.out) == (0, True), ran.err
+    assert "MissingMemberError" not in ran.err
+    assert "live from: nowhere: every request had a recorded outcome" in ran.lines
