@@ -2,7 +2,7 @@
 
 Every effect enters through `begin`, which decides where its outcome comes from:
 
-    1. the hook or call around it is over, or the run has ended        raise RunClosedError or RunClosedError
+    1. the hook or call around it is over, or the run has ended        raise RunClosedError
     2. the journal (an earlier attempt at this step) has an outcome    serve it, in its recorded order
     3. a fork's source (`reuse`) has an outcome                        write it here as reused, and serve it
     4. otherwise                                                       `open` writes the intent, and the call runs

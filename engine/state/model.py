@@ -297,7 +297,7 @@ class StateModel(BaseModel):
         except ValidationError as error:
             engines = StateSchema.model_fields
             own = [name for name in cls.model_fields if name not in engines]
-            raise StateValueError(f"not a {cls.__name__}: {misfit(error, cls, own)}") from None
+            raise StateValueError(f"invalid {cls.__name__}: {misfit(error, cls, own)}") from None
 
 
 def _blank(cls: type[StateModel]) -> dict[str, Any]:

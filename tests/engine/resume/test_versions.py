@@ -204,7 +204,7 @@ def test_where_no_migration_leads_nothing_is_written(tmp_path: Path) -> None:
     before = source.path.read_bytes()
     for trace, module, error, said in (
         (source, FarAdder(), StateError, "no migration leads Far from schema_version 1 to 9; register one"),
-        (source, WrongAdder(), StateValueError, "not a Wrong"),
+        (source, WrongAdder(), StateValueError, "invalid Wrong"),
         (newer, Adder(), StateError, "use the newer code of One"),
     ):
         engine = Engine(module, traces=tmp_path)
