@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from refold.traces import Trace
 from refold.traces.analysis.blame import _MISSING, _differences
+from refold.traces.file.record import AFTER_HASH, BEFORE_HASH, TAIL_LENGTH, line_hash
 from refold.traces.file.writer import TraceWriter
 from refold.traces.json_patch.apply import copy_json
 from refold.traces.json_patch.diff import make_patch
@@ -100,3 +102,18 @@ def test_what_blame_gave_stays_as_it_was() -> None:
         ({"a": [1, 2]}, None),
     ]
     assert patched(copy_json({}), patches[0]) == {"plan": {"a": [1]}}
+
+
+@pytest.mark.parametrize("colon", [b": ", b" :", b" : "])
+def test_blame_reads_a_trace_with_blanks_around_its_colons(tmp_path: Path, colon: bytes) -> None:
+    trace = trace_of([{"n": 0}], [[{"op": "replace", "path": "/n", "value": 1}]])
+    lines, previous = [], b""
+    for record in trace.records:
+        spaced = record.raw.replace(b'"path":', b'"path"' + colon)
+        previous = line_hash(previous, spaced).encode()
+        lines.append(spaced[:-TAIL_LENGTH] + BEFORE_HASH + previous + AFTER_HASH + b"\n")
+    path = tmp_path / "spaced.trace.jsonl"
+    path.write_bytes(b"".join(lines))
+    spaced_trace = Trace.load(path)
+    assert b'"path"' + colon in path.read_bytes()
+    assert [(each.path, each.old, each.new) for each in spaced_trace.blame("/n")] == [("/n", 0, 1)]

@@ -83,8 +83,9 @@ class Watch:
         self._path, self._below, self._above = paths[-1], f"{paths[-1]}/", frozenset(paths)
         written = [orjson.dumps(path)[1:-1] for path in paths]
         above = [b'"path":"%b"' % path for path in written[:-1]]
-        # a stranger may have written the path with escapes
-        self._needles = [*above, b'"path":"%b' % written[-1], b"\\u", b"\\/"] if named else None
+        # another program may have written the path with escapes, or with blanks around the colon
+        other = (b"\\u", b"\\/", b'"path" ', b'"path": ')
+        self._needles = [*above, b'"path":"%b' % written[-1], *other] if named else None
         self._walk = BlameWalk(tokens)
 
     def begin(self, document: Any) -> None:
