@@ -26,6 +26,9 @@ class RefoldError(Exception):
         if code:
             self.code = code
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (type(self), self.args, self.__dict__)
+
 
 class DefinitionError(RefoldError):
     """A class, tool, skill, capability or configuration has an invalid definition."""
@@ -261,3 +264,14 @@ class ExtraMissingError(ExternalError, ImportError):
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _remade(cls: type[RefoldError], args: tuple[Any, ...], members: dict[str, Any]) -> RefoldError:
+    """Return the error that was pickled.
+
+    `__init__` is not called: it takes the facts of the message, not the message.
+    """
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(members)
+    return error
