@@ -165,6 +165,19 @@ def test_check_names_the_first_corrupt_line(refold: Command, trace: Path) -> Non
     assert (doc["ok"], doc["line"]) == (False, 4)
 
 
+@pytest.mark.parametrize("data", [b"", b'{"kind":"hea'], ids=["empty", "torn"])
+def test_check_refuses_a_trace_without_a_record(refold: Command, trace: Path, data: bytes) -> None:
+    empty = trace.with_name("empty.trace.jsonl")
+    empty.write_bytes(data)
+    ran = refold("trace", "check", empty, trace)
+    assert ran.code == 2
+    assert ran.lines[0].startswith(f"{empty} holds no complete record: the run ended before its first one")
+    assert ran.lines[1].endswith(" records whole")
+    assert refold("trace", "check", empty, "--json").doc["traces"][0]["ok"] is False
+    damage(trace, 4)
+    assert refold("trace", "check", empty, trace).code == 1
+
+
 def test_repair_cuts_what_can_not_be_read(refold: Command, trace: Path) -> None:
     whole = trace.read_bytes()
     count = whole.count(b"\n")

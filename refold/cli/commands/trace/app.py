@@ -118,8 +118,8 @@ def check(
 ) -> int:
     """Check every record: hashes, numbering, structure, snapshots.
 
-    Exit 0 if all traces are sound, 1 if one is corrupt. Without TRACE, check
-    all in the folder of traces.
+    Exit 0 if all traces are sound, 1 if one is corrupt, 2 if one holds no
+    complete record. Without TRACE, check all in the folder of traces.
     """
     from ...input.find_trace import find_runs
     from .check import check_traces

@@ -6,16 +6,19 @@ from typing import Any
 
 from rich.text import Text
 
-from ....errors import TraceCorruptError
+from ....errors import TraceCorruptError, TraceError
 from ....traces import Trace, repair
-from ...errors import InputError
+from ...errors import BAD_INPUT, InputError
 from ...input.find_trace import TracePlace
 from ...render.output import console, say, write_json
 from ...render.text import clean, count_text
 
 
 def check_traces(paths: Sequence[TracePlace], as_json: bool) -> int:
-    """Check every record of each trace; return 1 if one is corrupt."""
+    """Check every record of each trace; return the exit code.
+
+    It is 1 if a trace is corrupt, otherwise 2 if one holds no complete record.
+    """
     found = [_check(path) for path in paths]
     if as_json:
         write_json({"traces": found})
@@ -23,7 +26,8 @@ def check_traces(paths: Sequence[TracePlace], as_json: bool) -> int:
         out = console()
         for doc in found:
             say(out, _line(doc))
-    return 0 if all(doc["ok"] for doc in found) else 1
+    bad = [doc for doc in found if not doc["ok"]]
+    return 1 if any("line" in doc for doc in bad) else BAD_INPUT if bad else 0
 
 
 def repair_trace(place: TracePlace, truncate: bool, as_json: bool) -> int:
@@ -70,12 +74,16 @@ def _check(path: TracePlace) -> dict[str, Any]:
         trace.check()
     except TraceCorruptError as error:
         return {"trace": str(path), "ok": False, "line": error.line, "reason": error.reason}
+    try:
+        trace.header  # noqa: B018 - raises the error of a trace without a record
+    except TraceError as error:
+        return {"trace": str(path), "ok": False, "reason": str(error)}
     return {"trace": str(path), "ok": True, "records": len(trace.records), "torn": trace.file.torn_size}
 
 
 def _line(doc: dict[str, Any]) -> Text:
     if not doc["ok"]:
-        text = f"{doc['trace']}: corrupt at line {doc['line']}: {doc['reason']}"
+        text = f"{doc['trace']}: corrupt at line {doc['line']}: {doc['reason']}" if "line" in doc else doc["reason"]
         return Text(clean(text), "red")
     torn = (
         f", and {count_text(doc['torn'], 'torn byte')} after them that resume or repair cuts off" if doc["torn"] else ""
