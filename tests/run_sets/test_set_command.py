@@ -24,6 +24,31 @@ tasks:
 budget: {max_steps: 60}
 """
 
+DEAR = """\
+from refold import Action, AgentModule, Decision, Observation, StateSchema, charge, effect, perform
+
+class State(StateSchema):
+    pass
+
+@effect(idempotent=True)
+async def pay() -> bool:
+    charge(tokens_in=100, tokens_out=10, cost=0.5)
+    return True
+
+class Dear(AgentModule[State]):
+    def init_state(self, task: str) -> State:
+        return State()
+
+    def decide(self, state: State) -> Decision:
+        return Decision.act(Action("pay"))
+
+    async def act(self, state: State, decision: Decision) -> Observation:
+        return Observation(value=await perform(pay))
+
+    def reduce(self, state: State, decision: Decision, observation: Observation) -> None:
+        pass
+"""
+
 
 @pytest.mark.parametrize(
     ("text", "told"),
@@ -175,6 +200,18 @@ def test_the_exit_code_is_that_of_the_worst_task(
     Path("bad.yaml").write_text(SUITE.replace("1 1 1 1", "2 2 2 2").replace("small", "bad"))
     assert cli(["set", "run", "bad.yaml"]) == 2
     assert "task two of set bad has changed" in capfd.readouterr().err
+
+
+def test_a_set_that_has_spent_its_limit_exits_with_the_code_of_its_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dear.py").write_text(DEAR)
+    limits = "limits: {concurrency: 1, max_cost_usd: 0.5}"
+    Path("dear.yaml").write_text(f"module: dear.py:Dear\ntasks: [one, two, three]\n{limits}\n")
+    assert cli(["set", "run", "dear.yaml", "--json"]) == 13
+    shown = json.loads(capfd.readouterr().out)
+    assert (shown["exit_code"], shown["counts"]) == (13, {"queued": 3})
 
 
 def test_code_outside_of_trusted_folders_is_not_loaded(

@@ -64,7 +64,8 @@ def run(
     The same command again does only what is missing: runs that were cut off are
     resumed, failures of the machine are retried, other failures keep their
     results. Ctrl-C once lets running tasks finish, twice cuts them off. The
-    exit code is that of the worst task.
+    exit code is 13 if the cost limit is spent and tasks are left, 130 if tasks
+    are left for another reason, and otherwise that of the worst task.
     """
     from .run import Wanted, run_suite
 

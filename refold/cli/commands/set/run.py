@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ....engine import AgentModule
+from ....engine.endings import ENDINGS, StopReason
 from ....modules.run_sets import SetResult, run_set
 from ....modules.run_sets.executors import executor_of
 from ....modules.run_sets.progress import SetProgress
@@ -86,9 +87,9 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
 
 
 def exit_code(result: SetResult) -> int:
-    """Return the worst task's exit code; if not done, Ctrl-C's."""
-    if result.interrupted and not result.is_out_of_budget:
-        return INTERRUPTED
+    """Return the worst task's exit code, or why the set is not done."""
+    if result.interrupted:
+        return ENDINGS[StopReason.budget_cost].exit_code if result.is_out_of_budget else INTERRUPTED
     return worst(_CODES[status] for status, count in result.counts.items() if count and status in _CODES)
 
 
