@@ -1,6 +1,7 @@
 """An exception as a trace has it, and what it is."""
 
 import errno
+from collections import deque
 from typing import Any
 
 from ...traces.printable import message_of, repr_of
@@ -8,6 +9,8 @@ from ..errors import ChildRunError, EffectError
 from ..state.model import json_value
 
 _OWN = "refold."
+_MOST = 100
+"""The most exceptions of a group, with their causes, that are looked at."""
 _IN_ALL = (Exception, BaseException, object)
 
 
@@ -41,13 +44,13 @@ def error_kinds(error: BaseException) -> tuple[str, ...]:
     but for a ChildRunError.
     """
     kinds: list[str] = []
-    seen: list[BaseException] = []
-    pending = [error]
-    while pending:
-        each = pending.pop(0)
-        if each in seen:
+    seen: set[int] = set()
+    pending = deque([error])
+    while pending and len(seen) < _MOST:
+        each = pending.popleft()
+        if id(each) in seen:
             continue
-        seen.append(each)
+        seen.add(id(each))
         if isinstance(each, EffectError):
             kinds += [each.error_type, *each.kinds]
             continue

@@ -8,7 +8,7 @@ import orjson
 
 from ...traces.errors import StateError
 from ...traces.json_patch.diff import Op
-from ..errors import StateValueError
+from ..errors import StateValueError, engine_owned
 from .drafts.draft import Scope, expire
 from .drafts.draft_model import draft_model
 from .drafts.freeze_and_patch import settle_model
@@ -48,6 +48,9 @@ def fold_step(
         returned = reduce(draft) if arguments is None else reduce(state=draft, **arguments)
         if returned is not None and returned is not draft:
             return _adopted(state, draft, returned, engine_fields)
+        for name in engine_fields:
+            if draft.__dict__.get(name) is not state.__dict__[name]:  # written past the draft's __setattr__
+                raise engine_owned(name)
         draft.__dict__.update(engine_fields)
         draft._refold_node.touched.update(engine_fields)
         ops: list[Op] = []

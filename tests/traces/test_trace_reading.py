@@ -1,12 +1,13 @@
 """What a trace tells of its run: states, steps, effects, endings, blame."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonpatch
 import pytest
 
+from refold import Action, AgentModule, Decision, Engine, StateSchema, emit
 from refold.errors import TraceCorruptError, TraceError, TraceNotFoundError
 from refold.traces import Trace, replay
 from refold.traces.file.writer import TraceWriter
@@ -30,6 +31,38 @@ def test_states_are_the_fold(
         assert jsonpatch.apply_patch(step.before, step.patch) == step.state
     with pytest.raises(IndexError, match="0 to 5, not 6"):
         trace.state(6)
+
+
+class Padded(StateSchema):
+    n: int = 0
+    pad: str = "y" * 5000  # few snapshots
+
+
+async def talk(k: int) -> int:
+    for i in range(1600 if k == 4 else 0):  # more records than are read at a time
+        emit("note", i=i, text="x" * 200)
+    return k
+
+
+class Talker(AgentModule[Padded]):
+    tools: ClassVar[dict[str, Any]] = {"talk": talk}
+
+    def init_state(self, task: str) -> Padded:
+        return Padded()
+
+    def decide(self, state: Padded) -> Decision:
+        return Decision.final("ok") if state.n >= 8 else Decision.act(Action("talk", {"k": state.n}))
+
+    def reduce(self, state: Padded, decision: Decision, observation: Any) -> None:
+        state.n += 1
+
+
+@pytest.mark.parametrize("order", [range(9), [1, 4, 2, 4, 8, 0, 5], range(8, -1, -1)])
+def test_a_step_with_many_records_has_the_states_around_it(order: Sequence[int], tmp_path: Path) -> None:
+    path = Engine(Talker(), traces=tmp_path).run("t").trace.path
+    assert path is not None
+    trace = Trace.load(path)
+    assert [trace.steps[k].before["n"] for k in order] == [*order]
 
 
 def test_a_state_is_ones_own(write_run: WriteRun) -> None:

@@ -89,6 +89,7 @@ class States:
             passed = max(0, len(lines) - _NEAR) if offset + len(block) == stop else len(lines)
             if passed:
                 commits = fold_lines(fold, self._source, offset, block, lines[:passed], commits)
+                start = offset + lines[passed - 1][1] + 1
             for line in lines[passed:]:
                 commits = fold_lines(fold, self._source, offset, block, [line], commits)
                 start = offset + line[1] + 1

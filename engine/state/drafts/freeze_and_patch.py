@@ -24,7 +24,8 @@ Two rules keep the result right. A value that turns out to be the same JSON as b
 and has no operation. A draft at several places becomes one frozen value (`freezer.resolved`).
 """
 
-from operator import is_
+from itertools import compress
+from operator import is_, is_not
 from typing import Any
 
 from ....traces.json_patch.diff import Op, Span, key_token
@@ -45,6 +46,7 @@ from .splices import gaps, index_now
 _get_item, _set_item = list.__getitem__, list.__setitem__
 _get_member, _set_member = dict.__getitem__, dict.__setitem__
 
+_FEW = 64
 _BYPASSED = (
     "the draft was changed by code that bypasses its methods, as heapq and object.__setattr__ do; "
     "change a plain copy, such as list(draft), and set that"
@@ -164,15 +166,20 @@ def _settle_list(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: 
 
 
 def _is_bypassed(draft: Any, base: Any, node: DraftNode) -> bool:
-    """Return whether an item that was not touched differs from the base."""
+    """Return whether an item that was not touched differs from the base.
+
+    Numbers are compared by identity, as 1, 1.0 and True are equal; so are the items of short lists.
+    """
     runs, size = node.moved, list.__len__(base)
     now = _get_item(draft, slice(size if runs is None else None))
     for i in node.touched:
         if 0 <= (j := i if runs is None else index_now(runs, i)) < len(now):
             now[j] = _get_item(base, i)
-    if runs is None:
-        return bool(now != base)
-    return any(now[at : at + count] != _get_item(base, slice(start, start + count)) for at, start, count in runs)
+    pairs = [(now, base)] if runs is None else []
+    for at, start, count in runs or ():
+        pairs.append((now[at : at + count], _get_item(base, slice(start, start + count))))
+    is_exact = len(now) <= _FEW or getattr(node.shape.item, "kind", None) in (int, float)
+    return any(new != old or (is_exact and not all(map(is_, new, list.__iter__(old)))) for new, old in pairs)
 
 
 def _settle_dict(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: list[Op]) -> Any:
@@ -189,12 +196,15 @@ def _settle_dict(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: 
     key: Any = ""
     for key in removed or ():
         dict.__delitem__(made, key)
-        ops.append({"op": "remove", "path": f"{path}/{key_token(key)}"})
+        ops.append({"op": "remove", "path": f"{path}/{key_token(_own_key(base, shape, key))}"})
     changed = False
+    if _is_dict_bypassed(draft, base, node):
+        raise StateValueError(_BYPASSED)
     try:
         for key in node.touched:
             item = _get_member(draft, key)
             if key in made:
+                key = _own_key(base, shape, key)
                 old = _get_member(base, key)
                 token = key if type(key) is str and key.isalnum() else key_token(key)
                 frozen = settle(item, shape.item, old, f"{path}/{token}", freezer, ops)
@@ -214,14 +224,32 @@ def _settle_dict(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: 
             ops.append({"op": "add", "path": f"{path}/{key_token(name)}", "value": frozen})
     except StateValueError as error:
         raise error.under(shown_key(key)) from None
-    if len(made) != len(draft):
-        raise StateValueError(_BYPASSED)
     freezer.pop()
     if not changed and (not removed or [*made] == [*base]):
         del ops[first:]  # members were removed and set again, with the same values in the same order
         made = base
     freezer.resolved[id(draft)] = made
     return made
+
+
+def _own_key(base: Any, shape: Any, key: Any) -> Any:
+    """Return the base's key that equals a key: True and 1.0 equal 1, and are other text."""
+    if type(key) is (str if shape.key is None else getattr(shape.key, "kind", None)):
+        return key
+    return next((own for own in base if own == key), key)
+
+
+def _is_dict_bypassed(draft: Any, base: Any, node: DraftNode) -> bool:
+    """Return whether a member that was not touched differs from the base, by identity."""
+    touched, removed = node.touched, node.moved
+    kept = {key: value for key, value in dict.items(base) if key not in removed} if removed else base
+    names = [*dict.keys(draft)]
+    if names[: len(kept)] != [*kept] or len(names) != len(kept) + sum(key not in kept for key in touched):
+        return True
+    if not all(dict.__contains__(draft, key) for key in touched):
+        return True
+    changed = compress(kept, map(is_not, dict.values(kept), dict.values(draft)))
+    return any(key not in touched for key in changed)
 
 
 def resolve_model(draft: Any, shape: Any, freezer: Freezer) -> Any:

@@ -69,7 +69,7 @@ def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[st
             where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
             try:
                 old, new, every = _checked(each)
-                file, what = edited(file, old, new, replace_all=every)
+                file, what = edited(file, old, new, path, replace_all=every)
             except EditError as error:
                 raise EditError(f"{where}{error}{'; nothing was changed' if where else ''}") from None
             told.append(what)
@@ -78,7 +78,7 @@ def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[st
     return seen.path, told
 
 
-def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> tuple[TextFile, str]:
+def edited(file: TextFile, old: str, new: str, path: str = "", *, replace_all: bool = False) -> tuple[TextFile, str]:
     """Return the file after an edit, and the edit's effect; raise EditError."""
     old, new = plain(old), plain(new)
     if not old:
@@ -95,7 +95,7 @@ def edited(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> 
             f"old_string is in {len(found.places)}{more} places ({_lines(text, found.places)}); give more lines around "
             "it, or replace_all=True"
         )
-    indent = indenter(text)
+    indent = indenter(text, path)
     places = [_indented(text, place, indent) for place in found.places]
     file = file.spliced(*((place.start, place.end, place.new) for place in places))
     first = places[0]

@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import gcd
+from pathlib import PurePath
 
+_WITH_TABS = (".mk", ".mak", ".make", ".tsv", ".tab", ".csv", ".md", ".rst", ".txt")
 _COLUMNS = 4
 """The columns of a step of indentation if the text has none."""
 
@@ -56,13 +58,17 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def indenter(text: str) -> Callable[[Sequence[str], Sequence[str]], list[str]]:
+def indenter(text: str, path: str) -> Callable[[Sequence[str], Sequence[str]], list[str]]:
     """Return the function that indents new lines like a text.
 
     It takes the lines that go, and the new ones. In a text that only spaces indent, a leading tab becomes a step of its
     indentation. In one that only tabs indent, the steps of new lines become tabs, unless one of them has a tab: then
-    the spaces are meant. So is any change from one to the other of a line that goes.
+    the spaces are meant. So is any change from one to the other of a line that goes. In files where a tab has a meaning
+    (Makefiles, tables, text with code of other languages), lines stay as they are.
     """
+    name = PurePath(path).name.lower()
+    if name.startswith(("makefile", "gnumakefile")) or name.endswith(_WITH_TABS):
+        return lambda old, new: list(new)
     indents = [_indent(line) for line in text.split("\n") if line.strip()]
     kinds = set("".join(indents))
     steps = Counter(len(b) - len(a) for a, b in pairwise(indents) if len(b) > len(a))

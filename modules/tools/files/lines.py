@@ -29,7 +29,7 @@ def insert_lines(
         file = TextFile.of(seen.data, path)
         text = file.text
         starts = _starts(text)
-        fresh = "\n".join(indenter(text)([], plain(content).removesuffix("\n").split("\n")))
+        fresh = "\n".join(indenter(text, path)([], plain(content).removesuffix("\n").split("\n")))
         at = min(line_number, len(starts) + 1)
         if at <= len(starts):
             file = file.spliced((starts[at - 1], starts[at - 1], fresh + "\n"))

@@ -118,7 +118,7 @@ def _patched(file: TextFile, part: FilePatch) -> tuple[TextFile, list[str]]:
     starts[-1] = len(text)  # the last line may have no end
     places: list[tuple[int, int, str]] = []
     loose: list[str] = []
-    indent = indenter(text)
+    indent = indenter(text, part.path)
     after = 0
     for number, hunk in enumerate(part.hunks, 1):
         if not hunk.lines:

@@ -62,6 +62,9 @@ BYPASSES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "list.pop": (lambda s: list.pop(s.q), "/q"),
     "list.__setitem__": (lambda s: list.__setitem__(s.rows[0], 0, Note(v=2)), "/rows/0"),
     "dict.pop": (lambda s: dict.pop(s.d, "a"), "/d"),
+    "heapq, an equal number": (lambda s: heapq.heapreplace(s.l, 1.0), "/l"),
+    "dict.update": (lambda s: dict.update(s.d, a=7), "/d"),
+    "dict, another key": (lambda s: (dict.pop(s.d, "a"), dict.__setitem__(s.d, "z", 3)), "/d"),
     "vars": (lambda s: fields(s).update(n=5), ""),
     "vars, a field of the engine": (lambda s: fields(s).update(task="other"), ""),
     "vars, a field deleted": (lambda s: fields(s).pop("n"), ""),
@@ -76,6 +79,23 @@ def test_a_change_that_bypasses_the_methods_is_refused(name: str) -> None:
     with pytest.raises(StateValueError, match="bypasses its methods") as caught:
         fold(change, Board(l=[3, 1], d={"a": 1}, rows=[[Note()]]))
     assert caught.value.path == path
+
+
+class Votes(StateSchema):
+    counts: dict[int, int] = {1: 0, 2: 5}
+    names: dict[int, list[int]] = {1: []}
+
+
+@pytest.mark.parametrize("key", [True, 1.0])
+def test_a_key_that_equals_another_is_that_key(key: Any) -> None:
+    def change(draft: Any) -> None:
+        draft.counts[key] = 6
+        draft.names[key].append(2)
+
+    new, ops = fold_step(Votes(), change, {})
+    assert [op["path"] for op in ops] == ["/counts/1", "/names/1/-"]
+    assert orjson.loads(dump(new))["counts"] == {"1": 6, "2": 5}
+    assert fold_step(Votes(), lambda draft: (draft.counts.pop(key), None)[1], {})[1][0]["path"] == "/counts/1"
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,16 @@ def test_new_lines_have_the_tabs_or_spaces_of_the_file(
     assert edited(tmp_path, text, old, new).decode() == after
 
 
+@pytest.mark.parametrize("name", ["Makefile", "rules.mk", "page.md", "table.tsv"])
+def test_a_tab_that_means_something_stays_a_tab(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text("SRC = a.c \\\n      b.c\nall: prog\n")
+    read(name)
+    edit_file(name, "all: prog\n", "all: prog\nprog:\n\tgcc -o prog $(SRC)\n")
+    insert_lines(name, 6, "\techo made")
+    assert file.read_text().endswith("prog:\n\tgcc -o prog $(SRC)\n\techo made\n")
+
+
 def test_patches_and_inserted_lines_are_indented_as_the_file_is(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_text(SPACED)
