@@ -8,6 +8,7 @@ from ...errors import TraceError
 from ...traces import Record
 from ...traces.analysis.frames import own_frames
 from ...traces.analysis.step_facts import RARE, StepFacts
+from ...traces.errors import MissingMemberError
 from ...traces.index.indexed import IndexedTrace
 from .columns import failing_steps, longest
 from .nodes import NAME, Json, Nodes, clip, error_json
@@ -45,7 +46,10 @@ def run(trace: IndexedTrace, row: Json, *, why_not: str | None, path: str | None
         task: dict[str, Any] = dict(header.get("task") or {})
         nodes = Nodes(trace.blobs())
         open_, under_way = trace.open_facts(), trace.walk.open
-        budget = trace.trace.budget if trace.tally.attempts else trace.header.get("budget") or {}
+        try:
+            budget = trace.trace.budget
+        except MissingMemberError:  # the record of a stranger; the page shows what it can
+            budget = header.get("budget") or {}
         error = end.get("error")
         criteria = (end.get("task_result") or {}).get("criteria") or ()
         version = trace.version

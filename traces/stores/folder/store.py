@@ -190,7 +190,7 @@ class FolderStore:
             from ..sql.sqlite import SqliteDatabase
 
             access: Access = "read" if self._access == "read" else "create"
-            if access == "read":  # the folder may be a stranger's
+            if access == "read" and (self.folder / TASKS).is_file():  # the folder may be a stranger's, with links
                 os.close(open_file(self.folder / TASKS))
             self._sets = SqliteDatabase(self.folder / TASKS, access, with_runs=False)
         return self._sets

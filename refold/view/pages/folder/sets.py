@@ -69,6 +69,8 @@ def _all(folder: Folder) -> Iterator[tuple[str, str, str, list[TaskCount]]]:
 
     A set in a subfolder is also named by that folder, unless the names are the same.
     """
+    if folder.store is None and not folder.root.is_dir():  # it has gone since the page was opened
+        return
     with _tables(folder, "") as store:
         own = [(set_id, "", set_id, store.tasks(set_id).counts()) for set_id in store.sets()]
     yield from own
