@@ -19,6 +19,8 @@ from refold.traces.stores import open_store
 
 PAGE = (ROOT / "docs" / "slurm-kubernetes.md").read_text()
 MODULE = """
+import os
+
 import anyio
 from refold import Action, AgentModule, Decision, StateSchema, effect, perform
 
@@ -27,7 +29,7 @@ from refold import Action, AgentModule, Decision, StateSchema, effect, perform
 async def work(task: str, step: int) -> int:
     await anyio.sleep(0.02)
     with open("marks", "a") as marks:
-        marks.write(f"{task} {step}\\n")
+        marks.write(f"{task} {step} {os.getpid()}\\n")
     return step
 
 
@@ -108,8 +110,12 @@ def test_the_same_command_many_times_on_one_store_through_sigterm_and_requeue(ki
             return subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
         marks = tmp_path / "marks"
-        commands = [command() for _ in range(3)]
-        while not marks.exists() or marks.read_text().count("\n") < 20:
+        commands = [command()]
+        while not marks.exists():  # until then SIGTERM may come before its handler is there
+            assert commands[0].poll() is None
+            time.sleep(0.01)
+        commands += [command() for _ in range(2)]
+        while marks.read_text().count("\n") < 20:
             assert all(each.poll() is None for each in commands)
             time.sleep(0.01)
         commands[0].send_signal(signal.SIGTERM)
@@ -123,4 +129,5 @@ def test_the_same_command_many_times_on_one_store_through_sigterm_and_requeue(ki
         rows = list(all_rows(store.tasks(store.sets()[0])))
         store.close()
     assert {row.status for row in rows} == {"completed"}
-    assert Counter(marks.read_text().splitlines()) == Counter(f"t{n} {step}" for n in range(40) for step in range(4))
+    made = [line.rpartition(" ")[0] for line in marks.read_text().splitlines()]
+    assert Counter(made) == Counter(f"t{n} {step}" for n in range(40) for step in range(4))
