@@ -68,6 +68,7 @@ def pack(
         names = list(dict.fromkeys([*opened, *(n for n in places if places[n] in files or n in called)]))
         roots = dict.fromkeys(families.root(name) for name in names)
         folder.complete(names)  # counts errors and shapes of large traces, which a server counts in the background
+        families = runs.families_of(folder)
         first: Json = {
             "kind": "runs",
             "rows": [families.run_row(name) for name in names],
