@@ -19,7 +19,7 @@ async ({ packed, ids, words }) => {
     differ.push({ what, server: lines[0].slice(Math.max(0, at - 3), at + 6), local: lines[1].slice(Math.max(0, at - 3), at + 6) })
   }
   // the changes that a step made at several places have no order of their own
-  const sorted = (history) => (history.total > 100 || !history.path.includes("*") ? history : { ...history, entries: history.entries.map((each) => [each.k, plain(each)]).sort((a, b) => a[0] - b[0] || (a[1] < b[1] ? -1 : 1)) })
+  const sorted = (history) => (!history.path.includes("*") ? history : { ...history, entries: history.entries.filter((each) => history.total <= 100 || each.k !== history.entries.at(-1).k).map((each) => [each.k, plain(each)]).sort((a, b) => a[0] - b[0] || (a[1] < b[1] ? -1 : 1)) })
   const whole = async (each, id, path) => {
     for (;;) {
       const history = await each.history(id, path, 0)
