@@ -183,8 +183,11 @@ class IndexedTrace:
         return self.trace.steps.step(k, records, self.blobs(), committed=k < self.count)
 
     def patch(self, k: int) -> list[dict[str, Any]]:
-        """Return the patch of a step's commit."""
-        return self.trace.steps[k].patch if k < self.count else []
+        """Return the patch of a step's commit; raise IndexError without the step."""
+        if k >= self.count:
+            self.one(k)
+            return []
+        return self.trace.steps[k].patch
 
     def document(self, k: int, end: bool = False) -> tuple[Any, Writers]:
         """Return state k and its writers.
