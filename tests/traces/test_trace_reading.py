@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import jsonpatch
 import pytest
@@ -45,7 +45,7 @@ async def talk(k: int) -> int:
 
 
 class Talker(AgentModule[Padded]):
-    tools: ClassVar[dict[str, Any]] = {"talk": talk}
+    tools = {"talk": talk}
 
     def init_state(self, task: str) -> Padded:
         return Padded()
