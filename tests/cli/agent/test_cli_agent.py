@@ -315,7 +315,7 @@ def test_control_c_at_a_question_cancels_the_run(terminal: Command, scripted: Co
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["int", "term"])
 def test_signals_close_the_books_and_kill_what_runs(start: Command, scripted: Command, number: int, code: int) -> None:
     model = scripted(calling(("bash", {"cmd": "echo begun; sleep 60"})), "never")
-    run = start("agent", "go", "--model", model, "--tools", "bash")
+    run = start("agent", "go", "--model", model, "--tools", "bash", "--sandbox", "local")
     while not (line := run.stdout.readline()).startswith("● bash"):
         assert line
     run.send_signal(number)
@@ -345,7 +345,7 @@ def test_a_second_signal_leaves_at_once(start: Command, scripted: Command) -> No
 
 def test_nobody_reading_is_no_failure(scripted: Command, start: Command) -> None:
     model = scripted(calling(("bash", {"cmd": "sleep 0.5"})), *[calling(("shout", {"text": "x"}))] * 9, "ok")
-    run = start("agent", "go", "--model", model, "--tool", "mytools:shout", "--tools", "bash")
+    run = start("agent", "go", "--model", model, "--tool", "mytools:shout", "--tools", "bash", "--sandbox", "local")
     while not (line := run.stdout.readline()).startswith("● bash"):
         assert line
     run.stdout.close()

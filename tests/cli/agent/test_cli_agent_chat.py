@@ -48,7 +48,7 @@ def test_a_chat_keeps_the_conversation_and_each_turn_has_its_trace(say: Command)
 
 def test_the_commands_do_what_they_say(say: Command) -> None:
     lines = ["/help", "/tools", "/trace", "hi", "/history", "/trace", "/reset", "/history", "/quit", "never"]
-    ran = say(lines, ["Hello."], "--tools", "bash")
+    ran = say(lines, ["Hello."], "--tools", "bash", "--sandbox", "local")
     assert ran.returncode == 0, ran.stderr
     for text in (
         *("/tools", "/history", "/trace", "/policy NAME k=v", "/resume", "/reset", "/quit"),
@@ -106,7 +106,7 @@ def test_quiet_gives_answers_alone_and_json_one_object_for_all_turns(say: Comman
 def test_a_policy_can_be_put_over_the_next_turns(say: Command, refold: Command) -> None:
     remove = {"calls": [{"bash": {"cmd": "rm -f nothing"}}]}
     lines = ["one", '/policy headless deny="bash(rm *)"', "/policy", "two", "/policy nobody", "/policy guard"]
-    ran = say(lines, [remove, "Did.", remove, "Could not."], "--tools", "bash")
+    ran = say(lines, [remove, "Did.", remove, "Could not."], "--tools", "bash", "--sandbox", "local")
     assert "policy: headless; there are guard, headless, interactive" in ran.stdout
     assert "  → bash was denied: bash(rm *): it runs 'rm -f nothing'" in ran.stdout
     assert ran.stdout.count("was denied") == 1
@@ -142,7 +142,7 @@ def test_control_c_cancels_the_turn_and_keeps_the_chat(terminal: Command, script
     # a turn that is cancelled has taken nothing of the script: the next one makes the same call
     once = r"test -e been || { touch been; printf 'be%s\n' gun; sleep 60; }"
     sleeping = {"text": "I sleep.", "calls": [{"bash": {"cmd": once}}]}
-    screen = terminal("agent", "--model", scripted(sleeping, "Awake."), "--tools", "bash")
+    screen = terminal("agent", "--model", scripted(sleeping, "Awake."), "--tools", "bash", "--sandbox", "local")
     screen.wait_for("\n> ")
     screen.type("sleep\r")
     screen.wait_for("begun")
@@ -166,7 +166,7 @@ def test_control_c_cancels_the_turn_and_keeps_the_chat(terminal: Command, script
 
 def test_sigterm_ends_a_chat_and_its_turn(terminal: Command, scripted: Command) -> None:
     sleeping = {"calls": [{"bash": {"cmd": r"printf 'be%s\n' gun; sleep 60"}}]}
-    screen = terminal("agent", "--model", scripted(sleeping), "--tools", "bash")
+    screen = terminal("agent", "--model", scripted(sleeping), "--tools", "bash", "--sandbox", "local")
     screen.wait_for("\n> ")
     screen.type("sleep\r")
     screen.wait_for("begun")

@@ -121,7 +121,16 @@ def test_a_real_client_streams_retries_and_needs_no_key_for_ones_own_server(proc
     busy, broken = Fails(429, "slow down", headers={"retry-after": "0"}), Cuts(Says("This is half of an answer, and"))
     with ModelServer(look, busy, broken, Says("All is well.")) as server:
         env = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-        options = ("--model", "openai/test,temperature=0.5", "--api-base", server.url, "--tools", "bash")
+        options = (
+            "--model",
+            "openai/test,temperature=0.5",
+            "--api-base",
+            server.url,
+            "--tools",
+            "bash",
+            "--sandbox",
+            "local",
+        )
         ran = process("agent", "look", *options, "--tool-mode", "api", env=env)
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()

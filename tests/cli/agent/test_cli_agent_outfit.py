@@ -158,7 +158,18 @@ def test_rules_deny_and_ask_without_anybody_there(refold: Command, scripted: Com
 
 def test_a_call_that_a_rule_asks_about_is_approved_at_the_terminal(terminal: Command, scripted: Command) -> None:
     model = scripted(call("bash", cmd="echo hi"), "Done.")
-    screen = terminal("agent", "go", "--model", model, "--tools", "bash", "--policy", 'interactive ask="bash(echo *)"')
+    screen = terminal(
+        "agent",
+        "go",
+        "--model",
+        model,
+        "--tools",
+        "bash",
+        "--sandbox",
+        "local",
+        "--policy",
+        'interactive ask="bash(echo *)"',
+    )
     shown = screen.wait_for("Which? (1 to ")
     assert "    echo hi\n" in shown
     number = next(line.split()[0] for line in shown.splitlines() if line.strip().endswith(" approve"))

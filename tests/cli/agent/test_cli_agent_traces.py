@@ -171,7 +171,9 @@ def test_a_trace_is_gone_on_with_in_its_own_folder(
 def killed(start: Command, scripted: Command, lab: Path) -> Path:
     """The trace of a run that was killed in the middle of a command."""
     once = "test -e been || { touch been; sleep 60; }; echo over"
-    run = start("agent", "go", "--model", scripted(call("bash", cmd=once), "The end."), "--tools", "bash")
+    run = start(
+        "agent", "go", "--model", scripted(call("bash", cmd=once), "The end."), "--tools", "bash", "--sandbox", "local"
+    )
     while not (lab / "been").exists():
         assert run.poll() is None
         time.sleep(0.05)
