@@ -233,14 +233,17 @@ def _settle_dict(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: 
 
 
 def _own_key(base: Any, shape: Any, key: Any) -> Any:
-    """Return the base's key that equals a key: True and 1.0 equal 1, and are other text."""
+    """Return the base's key that equals a key.
+
+    True and 1.0 equal 1, and are other text.
+    """
     if type(key) is (str if shape.key is None else getattr(shape.key, "kind", None)):
         return key
     return next((own for own in base if own == key), key)
 
 
 def _is_dict_bypassed(draft: Any, base: Any, node: DraftNode) -> bool:
-    """Return whether a member that was not touched differs from the base, by identity."""
+    """Return whether an untouched member is another object in the base."""
     touched, removed = node.touched, node.moved
     kept = {key: value for key, value in dict.items(base) if key not in removed} if removed else base
     names = [*dict.keys(draft)]

@@ -47,7 +47,7 @@ def run(trace: IndexedTrace, row: Json, *, why_not: str | None, path: str | None
         nodes = Nodes(trace.blobs())
         open_, under_way = trace.open_facts(), trace.walk.open
         try:
-            budget = trace.trace.budget
+            budget = trace.trace.budget if trace.tally.attempts else header.get("budget") or {}
         except MissingMemberError:  # the record of a stranger; the page shows what it can
             budget = header.get("budget") or {}
         error = end.get("error")

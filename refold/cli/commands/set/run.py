@@ -87,7 +87,7 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
 
 
 def exit_code(result: SetResult) -> int:
-    """Return the worst task's exit code, or why the set is not done."""
+    """Return the exit code of the worst task or unfinished set."""
     if result.interrupted:
         return ENDINGS[StopReason.budget_cost].exit_code if result.is_out_of_budget else INTERRUPTED
     return worst(_CODES[status] for status, count in result.counts.items() if count and status in _CODES)
