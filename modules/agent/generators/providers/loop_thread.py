@@ -5,6 +5,7 @@ in this loop live as long as the process, and their computations do not stall a 
 """
 
 import asyncio
+import atexit
 import os
 import threading
 from collections import deque
@@ -31,8 +32,20 @@ def _started() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="refold-aside", daemon=True).start()
+            thread = threading.Thread(target=_loop.run_forever, name="refold-aside", daemon=True)
+            thread.start()
+            atexit.register(_stop, _loop, thread)
         return _loop
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Stop the loop before the process ends.
+
+    Otherwise, the thread could be frozen in an import, and a finalizer that imports would wait for it forever.
+    """
+    if thread.is_alive():  # not in a forked child process, which lacks the thread
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
 def _forget() -> None:

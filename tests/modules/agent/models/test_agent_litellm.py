@@ -484,6 +484,21 @@ def test_one_after_another_on_either_loop_and_many_at_once(streamed: bool) -> No
     assert [t.name for t in threading.enumerate()].count("refold-aside") == 1
 
 
+def test_the_loop_s_thread_ends_before_the_interpreter_is_torn_down() -> None:
+    """A daemon thread that is frozen in an import would block finalizers that import, as litellm's do."""
+    code = """
+import atexit, threading
+atexit.register(lambda: print([thread.name for thread in threading.enumerate()]))
+import anyio
+from refold.modules.agent.generators.providers.loop_thread import aside
+async def nothing():
+    print(threading.current_thread().name)
+anyio.run(aside, nothing)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["refold-aside", "['MainThread']"]
+
+
 def test_loading_litellm_leaves_the_loop_free_and_stdout_clean_and_stays_local(tmp_path: Path) -> None:
     code = """
 import socket, sys, time
