@@ -33,6 +33,8 @@ SLOW = (
     "testing/test_pytest_plugin.py",
     "modules/mcp_client/*",
     "modules/tools/commands/test_tool_commands.py",
+    "modules/agent/models/test_agent_anthropic.py",
+    "modules/agent/models/test_agent_http.py",
     "modules/agent/models/test_agent_litellm.py",
     "modules/examples/*",
     "run_sets/test_set_command.py",

@@ -46,6 +46,7 @@ from .events import event_to_dict as event_to_dict
 from .generators import Backoff, GenerateParams, Generator, LiteLLMGenerator, ScriptedGenerator, get_generator
 from .generators import CassetteGenerator as CassetteGenerator
 from .generators import FunctionGenerator as FunctionGenerator
+from .generators import HTTPGenerator as HTTPGenerator
 from .generators.summarize import Summary as Summary
 from .generators.summarize import find_summarization_boundary as find_summarization_boundary
 from .generators.summarize import summarize_conversation as summarize_conversation

@@ -1,4 +1,6 @@
-"""An OpenAI-compatible server on loopback that replies by a script: real HTTP, so that real client code runs.
+"""A server on loopback that replies by a script, with OpenAI's API and Anthropic's: real HTTP, so that real code runs.
+
+Requests to `/v1/messages` are answered as Anthropic does, all others as OpenAI.
 
 with ModelServer(Says("hello"), Fails(429, headers={"retry-after": "1"}), Cuts()) as server:
     ...  # ask http://127.0.0.1:PORT/v1, which is server.url
@@ -6,6 +8,7 @@ server.requests  # what was asked
 """
 
 import json
+import select
 import socket
 import struct
 import threading
@@ -23,6 +26,8 @@ class Request:
     path: str
     headers: Mapping[str, str]
     body: dict[str, Any]
+    port: int = 0
+    """The client's, one for each connection."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Says:
     pause: float = 0.0
     piece: int = 4
     model: str = ""
+    signature: str = "signed"
+    """That of the reasoning, in Anthropic's API."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +96,14 @@ Reply = Says | Fails | Cuts | Hangs | Raw | Either
 class ModelServer:
     """Gives one reply a request, in their order; the last one again and again if `repeat`. Use it in a `with`."""
 
-    def __init__(self, *replies: Reply, repeat: bool = False) -> None:
+    def __init__(self, *replies: Reply, repeat: bool = False, keep_alive: bool = True) -> None:
         self.replies = list(replies)
         self.repeat = repeat
+        self.keep_alive = keep_alive
+        self.hung_up = threading.Event()
+        """Set when the server closes a connection that it announced to keep."""
+        self.gone = threading.Event()
+        """Set when a client closes its connection before its answer is whole."""
         self.requests: list[Request] = []
         self.closing = threading.Event()
         self._lock = threading.Lock()
@@ -141,7 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
-        request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.path, headers, body, self.client_address[1])
         reply = self.server.owner.next_reply(request)
         if isinstance(reply, Either):
             reply = reply.streamed if body.get("stream") else reply.whole
@@ -150,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif isinstance(reply, Raw):
             self._send(200, reply.body.encode(), {"content-type": reply.content_type})
         elif isinstance(reply, Hangs):
-            self.server.owner.closing.wait(reply.seconds)
+            self._hang(reply.seconds)
             self._cut()
         elif isinstance(reply, Cuts) and reply.says is None:
             self._cut()
@@ -160,25 +173,40 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(reply, request)
         else:
             self._whole(reply, request)
+        if not self.server.owner.keep_alive:
+            self.close_connection = True
+
+    @property
+    def _is_anthropic(self) -> bool:
+        return self.path.endswith("/messages")
+
+    def finish(self) -> None:
+        super().finish()
+        if not self.server.owner.keep_alive:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.server.owner.hung_up.set()
+
+    def _hang(self, seconds: float) -> None:
+        """Waits until the time is over, the server is closed, or the client goes away."""
+        owner, deadline = self.server.owner, time.monotonic() + seconds
+        while not owner.closing.wait(0.02) and time.monotonic() < deadline:
+            if select.select([self.connection], [], [], 0)[0] and not self.connection.recv(1, socket.MSG_PEEK):
+                owner.gone.set()
+                return
 
     def _fail(self, reply: Fails) -> None:
         error = {"message": reply.message, "type": "error", "param": None, "code": reply.code}
-        text = reply.raw if reply.raw is not None else json.dumps({"error": error})
+        document: dict[str, Any] = {"error": error}
+        if self._is_anthropic:
+            document = {"type": "error", "error": {"type": reply.code or "error", "message": reply.message}}
+        text = reply.raw if reply.raw is not None else json.dumps(document)
         kind = "application/json" if reply.raw is None else "text/html"
         self._send(reply.status, text.encode(), {"content-type": kind, **reply.headers})
 
     def _whole(self, reply: Says | Cuts, request: Request) -> None:
         says = reply if isinstance(reply, Says) else reply.says
         assert says is not None
-        message: dict[str, Any] = {"role": "assistant", "content": says.text or None}
-        if says.reasoning:
-            message["reasoning_content"] = says.reasoning
-        if says.calls:
-            message["tool_calls"] = [_call(i, *call) for i, call in enumerate(says.calls)]
-        document = _envelope(says, request, "chat.completion")
-        document["choices"] = [{"index": 0, "message": message, "finish_reason": _finish(says)}]
-        if says.usage is not None:
-            document["usage"] = _usage(says.usage)
+        document = _message(says, request) if self._is_anthropic else _completion(says, request)
         data = json.dumps(document).encode()
         time.sleep(says.pause)
         if isinstance(reply, Cuts):
@@ -191,22 +219,27 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, reply: Says | Cuts, request: Request) -> None:
         says = reply if isinstance(reply, Says) else reply.says
         assert says is not None
-        chunks = list(_chunks(says, request))
+        chunks = _events(says, request) if self._is_anthropic else list(_chunks(says, request))
         if isinstance(reply, Cuts):
             chunks = chunks[: len(chunks) // 2]
         self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
         for chunk in chunks:
             time.sleep(says.pause)
-            self._chunk(f"data: {json.dumps(chunk)}\n\n".encode())
+            name = f"event: {chunk['type']}\n" if self._is_anthropic else ""
+            self._chunk(f"{name}data: {json.dumps(chunk)}\n\n".encode())
         if isinstance(reply, Cuts):
             self._cut()
             return
-        self._chunk(b"data: [DONE]\n\n")
+        if not self._is_anthropic:
+            self._chunk(b"data: [DONE]\n\n")
         self._chunk(b"")
 
     def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-        self.wfile.flush()
+        try:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        except OSError:
+            self.server.owner.gone.set()
+            raise
 
     def _send(self, status: int, data: bytes, headers: Mapping[str, str]) -> None:
         self._head(status, {**headers, "content-length": str(len(data))})
@@ -224,6 +257,64 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
         self.connection.close()
+
+
+def _completion(says: Says, request: Request) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": says.text or None}
+    if says.reasoning:
+        message["reasoning_content"] = says.reasoning
+    if says.calls:
+        message["tool_calls"] = [_call(i, *call) for i, call in enumerate(says.calls)]
+    document = _envelope(says, request, "chat.completion")
+    document["choices"] = [{"index": 0, "message": message, "finish_reason": _finish(says)}]
+    if says.usage is not None:
+        document["usage"] = _usage(says.usage)
+    return document
+
+
+def _message(says: Says, request: Request) -> dict[str, Any]:
+    """A whole message of Anthropic's API."""
+    content: list[dict[str, Any]] = []
+    if says.reasoning:
+        content.append({"type": "thinking", "thinking": says.reasoning, "signature": says.signature})
+    if says.text:
+        content.append({"type": "text", "text": says.text})
+    for i, (name, arguments) in enumerate(says.calls):
+        content.append({"type": "tool_use", "id": f"call_{i}", "name": name, "input": json.loads(arguments)})
+    counts = says.usage or {}
+    usage = {**counts, "input_tokens": counts.get("prompt_tokens", 0)}
+    usage = {**usage, "output_tokens": counts.get("completion_tokens", 0)}
+    return {
+        **{"id": "msg_1", "type": "message", "role": "assistant", "content": content, "stop_sequence": None},
+        **{"model": says.model or request.body.get("model", "test"), "usage": usage},
+        "stop_reason": says.finish or ("tool_use" if says.calls else "end_turn"),
+    }
+
+
+def _events(says: Says, request: Request) -> list[dict[str, Any]]:
+    """The message as Anthropic streams it."""
+    message = _message(says, request)
+    usage = {"output_tokens": message["usage"].pop("output_tokens")}
+    start = {**message, "content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": start}, {"type": "ping"}]
+    for i, block in enumerate(message["content"]):
+        kind = block["type"]
+        member = {"thinking": "thinking", "text": "text", "tool_use": "input"}[kind]
+        first = {**block, member: {} if kind == "tool_use" else ""}
+        first.pop("signature", None)
+        events.append({"type": "content_block_start", "index": i, "content_block": first})
+        if kind == "tool_use":
+            text, delta = says.calls[int(block["id"][5:])][1], ("input_json_delta", "partial_json")
+            text = "" if block["input"] == {} else text
+        else:
+            text, delta = block[member], (f"{kind}_delta", member)
+        deltas = [{"type": delta[0], delta[1]: piece} for piece in _pieces(text, says.piece)]
+        if kind == "thinking":
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
+        events += [{"type": "content_block_delta", "index": i, "delta": d} for d in deltas]
+        events.append({"type": "content_block_stop", "index": i})
+    end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    return [*events, {"type": "message_delta", "delta": end, "usage": usage}, {"type": "message_stop"}]
 
 
 def _call(index: int, name: str, arguments: str) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""Generators: litellm for real models; scripts, functions and cassettes for tests."""
+"""Generators: HTTP and litellm for models; scripts, functions and cassettes for tests."""
 
 from .answers import Answer
 from .cassettes.cassette import CassetteGenerator
 from .errors import ContextOverflowError, FatalGeneratorError, GeneratorError, RateLimitedError, TransientGeneratorError
 from .function import FunctionGenerator
 from .generation import Delta, Generation
+from .http.http_generator import HTTPGenerator
 from .identifiers import get_generator
 from .journaled import generate
 from .params import GenerateParams
@@ -28,6 +29,7 @@ __all__ = [
     "Generation",
     "Generator",
     "GeneratorError",
+    "HTTPGenerator",
     "LiteLLMGenerator",
     "PendingRetry",
     "RateLimitedError",

@@ -17,6 +17,7 @@ OVERFLOW_MARKS = (
     "prompt is too long",
     "too many tokens",
     "exceeds the available context size",
+    "exceed context limit",
 )
 """Lower-case texts in the messages of errors about too long prompts."""
 

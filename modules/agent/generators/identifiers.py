@@ -12,6 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from ....traces.errors import UsageError
 from ....traces.secret_table import without_logins
 from .cassettes.cassette import CassetteGenerator
+from .http.http_generator import HTTPGenerator
+from .http.servers import is_served
 from .params import GenerateParams
 from .protocol import Generator
 from .providers.litellm_generator import LiteLLMGenerator
@@ -25,6 +27,13 @@ class GeneratorNameError(UsageError, ValueError):
     """An identifier names no generator; the message suggests a similar one."""
 
 
+def _model(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
+    """Return the thin client if it serves the model, otherwise litellm."""
+    if not is_served(model, params):
+        return _litellm(model, params, options)
+    return HTTPGenerator(model, params=params, api_key=options.pop("api_key", None))
+
+
 def _litellm(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
     return LiteLLMGenerator(model, params=params, api_key=options.pop("api_key", None))
 
@@ -35,7 +44,7 @@ def _scripted(path: str, params: GenerateParams, options: dict[str, str]) -> Gen
 
 def _cassette(path: str, params: GenerateParams, options: dict[str, str]) -> Generator:
     record = options.pop("record", None)
-    return CassetteGenerator(path, LiteLLMGenerator(record, params=params) if record else None)
+    return CassetteGenerator(path, _model(record, params, {}) if record else None)
 
 
 _providers: dict[str, Provider] = {"litellm": _litellm, "scripted": _scripted, "cassette": _cassette}
@@ -57,9 +66,11 @@ def register_generator(provider: str, make: Provider) -> None:
 def get_generator(identifier: str | Generator, *, params: GenerateParams | None = None) -> Generator:
     """Return the generator of `[provider!]model[,name=value...]`.
 
-    A generator is returned unchanged. The default provider is litellm. `provider:model` works for every other provider;
-    litellm's models may have colons. Names are those of `GenerateParams`, `extra.NAME`, and options of the provider,
-    such as `api_key`. Texts of `stop` are separated by `;`. `params` take precedence over the identifier's.
+    A generator is returned unchanged. Without a provider, models of OpenAI, of Anthropic and of servers of your own
+    (`openai/`, `anthropic/`, `ollama_chat/`, ...) are asked over HTTP, others by litellm. `provider:model` works for
+    every provider but litellm, whose models may have colons. Names are those of `GenerateParams`, `extra.NAME`, and
+    options of the provider, such as `api_key`. Texts of `stop` are separated by `;`. `params` take precedence over the
+    identifier's.
 
     Raises GeneratorNameError for an unknown name, and ValueError or OSError for a bad script or cassette.
     """
@@ -73,12 +84,12 @@ def get_generator(identifier: str | Generator, *, params: GenerateParams | None 
         raise GeneratorNameError(f"{identifier!r} names no model; write it as 'openai/gpt-4o' or 'provider!model'")
     values, extra, options = _settings(identifier, settings)
     own = GenerateParams.from_dict({**GenerateParams().to_dict(), **values, "extra": extra})
-    generator = _providers[provider](model, own.merge_with(params), options)
+    generator = (_providers[provider] if provider else _model)(model, own.merge_with(params), options)
     if options:
         (name, *_) = options
         near = get_close_matches(name, [*_PARAMS, "api_key"], 1)
         hint = f"; did you mean {near[0]!r}?" if near else "; write a provider's own setting as extra.NAME"
-        raise GeneratorNameError(f"{provider} has no setting {name!r}, as in {identifier!r}{hint}")
+        raise GeneratorNameError(f"{provider or model} has no setting {name!r}, as in {identifier!r}{hint}")
     return generator
 
 
@@ -111,7 +122,7 @@ def _provider(head: str) -> tuple[str, str]:
             raise GeneratorNameError(f"no provider {provider!r}; there are {', '.join(sorted(_providers))}{hint}")
         return provider, model
     provider, mark, model = head.partition(":")
-    return (provider, model) if mark and provider in _providers and provider != "litellm" else ("litellm", head)
+    return (provider, model) if mark and provider in _providers and provider != "litellm" else ("", head)
 
 
 def _settings(identifier: str, settings: list[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from ....engine import call_info
 from ....engine.errors import NoRunError
-from ....tasks.files.safe_yaml import YAMLError, load_yaml
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from .answers import as_generation
@@ -47,6 +46,8 @@ class ScriptedGenerator:
         The file holds a list of answers, or an object with `answers`, `model` and `usage`. Raises OSError if the file
         cannot be read, and ValueError, which names the answer, if an answer does not fit.
         """
+        from ....tasks.files.safe_yaml import YAMLError, load_yaml  # PyYAML's import takes longer than a run
+
         path = Path(path)
         try:
             document: Any = load_yaml(path.read_text(encoding="utf-8"))

@@ -156,7 +156,7 @@ def _model(config: AgentConfig) -> Generator:
     if isinstance(generator, ScriptedGenerator) and generator.model == f"scripted:{config.path(rest)}":
         generator.model = f"scripted:{rest}"
     if isinstance(generator, LiteLLMGenerator) and find_spec("litellm") is None:
-        raise InputError("litellm, which asks models, is not installed: pip install 'refold[agent]'")
+        raise InputError(f"litellm, which asks {generator.model}, is not installed: pip install 'refold[agent]'")
     return generator
 
 

@@ -1,4 +1,4 @@
-"""`refold agent` with a model: litellm against a server on loopback, words shown as they come, and what is missing."""
+"""`refold agent` with a model: a server on loopback, words shown as they come, and what is missing."""
 
 import asyncio
 import io
@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -112,10 +111,9 @@ def test_silence_is_told_where_nobody_sees_the_spinner(monkeypatch: pytest.Monke
     assert written.getvalue() == "  … still thinking\n"
 
 
-# litellm
+# A server
 
 
-@pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]")
 def test_a_real_client_streams_retries_and_needs_no_key_for_ones_own_server(process: Command) -> None:
     look = Says("I look.", calls=[("bash", '{"cmd": "echo hi"}')])
     busy, broken = Fails(429, "slow down", headers={"retry-after": "0"}), Cuts(Says("This is half of an answer, and"))
@@ -147,7 +145,7 @@ def test_what_is_not_installed_is_told_before_anything_runs(
     refold: Command, monkeypatch: pytest.MonkeyPatch, lab: Path
 ) -> None:
     monkeypatch.setattr("refold.cli.agent.build.find_spec", lambda name: None)
-    assert "pip install 'refold[agent]'" in refold("agent", "go", "--model", "openai/gpt-4o").err
+    assert "pip install 'refold[agent]'" in refold("agent", "go", "--model", "bedrock/m").err
     (lab / "s.json").write_text('["ok"]')
     ran = refold("agent", "go", "--model", "scripted:s.json", "--mcp", "x")
     assert (ran.code, "pip install 'refold[agent]'" in ran.err) == (2, True)

@@ -11,9 +11,9 @@ from refold.engine import Redactor, make_redactor
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.events import ToolStart
 from refold.modules.agent.events.masked_arguments import masked
+from refold.modules.agent.generators.http.http_generator import HTTPGenerator
 from refold.modules.agent.generators.identifiers import get_identifier
 from refold.modules.agent.generators.params import GenerateParams
-from refold.modules.agent.generators.providers.litellm_generator import LiteLLMGenerator
 from refold.modules.agent.generators.providers.provider_errors import provider_error_of
 from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
 from refold.traces.secret_table import is_secret, without_password
@@ -148,7 +148,7 @@ LOGINS: dict[str, Callable[[str], str]] = {
     "what an MCP server says": lambda url: Hidden({}).without(f"no {url}"),
     "a provider": lambda url: str(provider_error_of(RuntimeError(f"no {url}"))),
     "a provider out of reach": lambda url: str(provider_error_of(ConnectionRefusedError("no"), api_base=url)),
-    "a model": lambda url: get_identifier(LiteLLMGenerator("openai/m", params=GenerateParams(api_base=url))),
+    "a model": lambda url: get_identifier(HTTPGenerator("openai/m", params=GenerateParams(api_base=url))),
     "the options of the command": without_secrets,
 }
 

@@ -230,7 +230,7 @@ class TestResuming:
         guard = GuardSessionPolicy(judge_model="openai/gpt-4o,api_key=sk-secret-secret,temperature=0.5")
         told = guard.describe()
         assert told["name"] == "guard"
-        assert told["judge_model"] == "litellm!openai/gpt-4o,temperature=0.5"
+        assert told["judge_model"] == "openai/gpt-4o,temperature=0.5"
         assert "secret" not in str(told)
         model = FunctionGenerator(lambda messages, params: "x", model="mine")
         assert GuardSessionPolicy(judge_model=model).describe()["judge_model"] == "mine"

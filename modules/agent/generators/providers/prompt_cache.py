@@ -11,7 +11,7 @@ def mark_for_caching(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
     The marks are on the last system message and on the last two messages of users or tools, each on the last non-empty
     part. Other marks are removed. Unchanged dicts are shared with the argument.
     """
-    bare = [_unmarked(message) for message in chat]
+    bare = [without_marks(message) for message in chat]
     systems = [i for i, message in enumerate(bare) if message["role"] == "system"]
     others = [i for i, message in enumerate(bare) if message["role"] not in ("system", "assistant")]
     for i in systems[-1:] + others[-2:]:
@@ -19,7 +19,8 @@ def mark_for_caching(chat: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return bare
 
 
-def _unmarked(message: dict[str, Any]) -> dict[str, Any]:
+def without_marks(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message, in OpenAI's form, without its marks."""
     content = message["content"]
     if not isinstance(content, list):
         return message

@@ -41,7 +41,7 @@ from refold.modules.agent.generators import (
     GenerateParams,
     Generation,
     GeneratorError,
-    LiteLLMGenerator,
+    HTTPGenerator,
     RateLimitedError,
     TransientGeneratorError,
     generate,
@@ -175,7 +175,6 @@ async def test_what_a_model_loads_is_not_the_runs_time() -> None:
     assert (str(trajectory.status), trajectory.trace.end["usage"]["seconds"]) == ("completed", 0)
 
 
-@needs_litellm
 async def test_ones_own_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with ModelServer(Says("hello"), Says("hello")) as server:
@@ -184,13 +183,12 @@ async def test_ones_own_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> 
         async with agent.stream("go") as events:
             assert [event async for event in events]
         assert agent.trajectory.answer == "hello"
-    assert {request.headers["authorization"] for request in server.requests} == {"Bearer unused"}
+    assert not any("authorization" in request.headers for request in server.requests)
 
 
 # Nobody answers
 
 
-@needs_litellm
 async def test_a_server_that_is_down_is_tried_a_few_times_and_named() -> None:
     with ModelServer() as server:
         url = server.url
@@ -210,10 +208,9 @@ async def test_a_server_that_is_down_is_tried_a_few_times_and_named() -> None:
     assert "secret-word" not in str(agent.trajectory.to_dict())
 
 
-@needs_litellm
 def test_a_missing_key_is_told_once_and_without_prefixes() -> None:
     with pytest.raises(FatalGeneratorError) as found:
-        anyio.run(lambda: generate(LiteLLMGenerator("openai/gpt-4o"), [Message("user", "x")]))
+        anyio.run(lambda: generate(HTTPGenerator("openai/gpt-4o"), [Message("user", "x")]))
     assert "litellm." not in str(found.value)
     assert "api_key" in str(found.value)
 
@@ -242,7 +239,6 @@ def look(q: str) -> str:
     return f"seen {q}"
 
 
-@needs_litellm
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -273,7 +269,6 @@ async def test_a_server_of_ones_own_is_asked_natively_first_and_told_of_once(
     assert len(told) == (refusal is not None)
 
 
-@needs_litellm
 async def test_marks_for_caching_are_sent_to_models_that_cache() -> None:
     async def sent(identifier: str, params: GenerateParams) -> Any:
         with ModelServer(Says("done")) as server:

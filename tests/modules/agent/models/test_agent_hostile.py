@@ -2,7 +2,6 @@
 
 import json
 import os
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -11,14 +10,9 @@ from model_server import ModelServer, Reply, Says
 
 from refold.modules.agent import Agent, AgentEnd, GenerationStep, Message, ToolStep, Trajectory, tool
 from refold.modules.agent.chat.validation import chat_problems
-from refold.modules.agent.generators import GenerateParams, LiteLLMGenerator, listening
+from refold.modules.agent.generators import GenerateParams, HTTPGenerator, listening
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning"),
-]
+pytestmark = pytest.mark.anyio
 PASSING = {"TransientGeneratorError", "RateLimitedError", "UnreachableError"}
 
 
@@ -50,7 +44,7 @@ async def ran(name: str, streamed: bool) -> Trajectory:
 
 async def _run(reply: Reply, streamed: bool, verified: bool) -> Trajectory:
     with ModelServer(reply, Says("that was it")) as server:
-        model = LiteLLMGenerator("openai/t", params=GenerateParams(api_base=server.url), api_key="sk-not-a-key")
+        model = HTTPGenerator("openai/t", params=GenerateParams(api_base=server.url), api_key="sk-not-a-key")
         agent = Agent(name="t", model=model, tools=[look], tool_mode="api", backoff_max_tries=0, engine={"seed": 1})
         with listening((lambda piece: None) if streamed else None):
             trajectory = await agent.run("go")

@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 import threading
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,8 @@ from refold.errors import RunNotCompletedError
 from refold.modules.agent import Agent, Finish, FunctionGenerator, ScriptedGenerator, Trajectory, hook
 from refold.modules.agent.events import GenerationError
 from refold.modules.agent.generators.errors import GeneratorError, TransientGeneratorError
+from refold.modules.agent.generators.http.http_generator import HTTPGenerator
 from refold.modules.agent.generators.params import GenerateParams
-from refold.modules.agent.generators.providers.litellm_generator import LiteLLMGenerator
-
-pytestmark = [
-    pytest.mark.skipif(find_spec("litellm") is None, reason="comes with refold[agent]"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Items? .* on TypedDict class:UserWarning"),
-]
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +47,7 @@ def look(q: int) -> str:
 def agent_for(server: ModelServer | str, **options: Any) -> Agent:
     looks.clear()
     url = server if isinstance(server, str) else server.url
-    model = LiteLLMGenerator("openai/test", params=GenerateParams(api_base=url), api_key="sk-not-a-key")
+    model = HTTPGenerator("openai/test", params=GenerateParams(api_base=url), api_key="sk-not-a-key")
     quick: dict[str, Any] = {"backoff_max_tries": 2, "backoff_base_factor": 0.0, "backoff_jitter": False}
     return Agent(name="a", model=model, tools=[look], **{**quick, **options})
 
@@ -123,7 +116,7 @@ def test_an_anthropic_server_is_read_as_such(streamed: bool) -> None:
     with ModelServer(Fails(401, raw=said), Fails(529, raw=said.replace("authentication", "overloaded"))) as server:
         for kind in ("FatalGeneratorError", "TransientGeneratorError"):
             params = GenerateParams(api_base=server.url)
-            model = LiteLLMGenerator("anthropic/claude-sonnet-4-5", params=params, api_key="sk-not-a-key")
+            model = HTTPGenerator("anthropic/claude-sonnet-4-5", params=params, api_key="sk-not-a-key")
             trajectory = run(Agent(name="a", model=model, backoff_max_tries=0), streamed)
             assert trajectory.error is not None
             assert trajectory.error.type == kind

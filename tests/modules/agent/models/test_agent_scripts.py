@@ -23,6 +23,7 @@ from refold.modules.agent.generators.errors import (
 )
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.generation import Delta, Generation
+from refold.modules.agent.generators.http.http_generator import HTTPGenerator
 from refold.modules.agent.generators.identifiers import (
     GeneratorNameError,
     get_generator,
@@ -259,14 +260,12 @@ def test_requests_are_numbered_where_their_asker_says_so() -> None:
 
 def test_identifiers_name_generators_and_their_parameters() -> None:
     generator = get_generator("openai/gpt-4o,temperature=0.5,max_tokens=100,stop=a;b,api_base=http://x/v1,extra.top=3")
-    assert isinstance(generator, LiteLLMGenerator)
+    assert isinstance(generator, HTTPGenerator)
     assert generator.model == "openai/gpt-4o"
     assert generator.params == GenerateParams(
         temperature=0.5, max_tokens=100, stop=["a", "b"], api_base="http://x/v1", extra={"top": 3}
     )
-    assert get_identifier(generator) == (
-        "litellm!openai/gpt-4o,temperature=0.5,max_tokens=100,stop=a;b,api_base=http://x/v1"
-    )
+    assert get_identifier(generator) == ("openai/gpt-4o,temperature=0.5,max_tokens=100,stop=a;b,api_base=http://x/v1")
     assert get_identifier(get_generator(get_identifier(generator))) == get_identifier(generator)
     assert get_generator(generator) is generator
     ollama = get_generator("ollama_chat/qwen3:4b,api_key=sk-12345678")
@@ -282,7 +281,7 @@ def test_identifiers_name_generators_and_their_parameters() -> None:
 @pytest.mark.parametrize(
     ("identifier", "message"),
     [
-        ("openai/gpt-4o,temprature=1", "litellm has no setting 'temprature'.*; did you mean 'temperature'"),
+        ("openai/gpt-4o,temprature=1", "openai/gpt-4o has no setting 'temprature'.*; did you mean 'temperature'"),
         ("openai/gpt-4o,zzzzzz=1", "own setting as extra.NAME"),
         ("openai/gpt-4o,temperature=hot", "temperature=hot .*valid number"),
         ("openai/gpt-4o,temperature", "is not written as name=value"),

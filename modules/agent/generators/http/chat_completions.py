@@ -1,0 +1,80 @@
+"""OpenAI's chat completions: requests, and the documents of answers."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...chat.messages import Message
+from ...chat.validation import sanitize_orphan_tool_messages
+from ..errors import FatalGeneratorError
+from ..generation import Delta
+from ..params import GenerateParams
+from ..providers.assembler import Assembler
+from ..providers.prompt_cache import mark_for_caching, without_marks
+from .connection import DONE
+from .servers import Place
+
+_SENT = (
+    *("temperature", "max_tokens", "top_k", "top_p", "stop", "presence_penalty", "frequency_penalty", "seed"),
+    *("tool_choice", "parallel_tool_calls"),
+)
+_REASONING = re.compile(r"(?:.*/)?(?:o\d|gpt-[5-9](?!.*chat))")
+"""The names of OpenAI's models that reason, which refuse sampling parameters and `max_tokens`."""
+_SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "stop")
+
+
+def request_body(place: Place, messages: Sequence[Message], params: GenerateParams, *, marks: bool) -> dict[str, Any]:
+    """Return the request's body: a repaired chat, and known parameters.
+
+    `marks` asks for marks of prompt caching. OpenAI itself needs none, and refuses members that it does not know.
+    """
+    chat = [message.to_openai() for message in sanitize_orphan_tool_messages(messages)]
+    given = params.given()
+    extra = given.get("extra", {})
+    body: dict[str, Any] = {name: given[name] for name in _SENT if name in given}
+    if place.is_own:
+        chat = mark_for_caching(chat) if marks else chat
+    else:
+        body.pop("top_k", None)
+        chat = [{n: v for n, v in message.items() if n != "thinking_blocks"} for message in map(without_marks, chat)]
+    if _REASONING.match(place.name):
+        if extra.get("reasoning_effort") != "none":
+            body = {name: value for name, value in body.items() if name not in _SAMPLING}
+        if "max_tokens" in body:
+            body["max_completion_tokens"] = body.pop("max_tokens")
+    if place.prefix == "ollama_chat" and "num_ctx" in extra:
+        raise FatalGeneratorError(
+            f"Ollama's OpenAI API takes no num_ctx; set OLLAMA_CONTEXT_LENGTH on the server, or write "
+            f"litellm!ollama_chat/{place.name}"
+        )
+    if params.tools:
+        body["tools"] = [tool.to_openai() for tool in params.tools]
+    else:
+        body.pop("tool_choice", None)
+        body.pop("parallel_tool_calls", None)
+    return {"model": place.name, "messages": chat, **body, **extra}
+
+
+def headers_for(key: str | None) -> dict[str, str]:
+    """Return the headers with the key."""
+    return {} if key is None else {"authorization": f"Bearer {key}"}
+
+
+class Completion:
+    """Reads the documents of one answer."""
+
+    def __init__(self) -> None:
+        self.answer = Assembler()
+        self.is_over = False
+
+    def take(self, document: Any) -> list[Delta]:
+        """Read a document and return its pieces."""
+        pieces = [] if document is DONE else self.answer.add(document)
+        if self.answer.finish is not None or (document is DONE and self.answer.has_answer):
+            self.is_over = True
+        return pieces
+
+
+def stream_options(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a request for a stream with usage."""
+    return {"stream_options": {"include_usage": True}, **body, "stream": True}

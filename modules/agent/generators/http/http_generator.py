@@ -1,0 +1,130 @@
+"""Models of OpenAI-compatible and Anthropic servers, over HTTP."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from importlib import import_module
+from typing import Any
+
+import anyio.to_thread
+
+from .....engine import Usage as EngineUsage
+from ...chat.messages import Message
+from ...chat.usage import Usage
+from ..errors import FatalGeneratorError, TransientGeneratorError
+from ..generation import Delta, Generation
+from ..params import GenerateParams
+from ..protocol import Capabilities
+from ..providers.listed import ListedGenerator
+from . import anthropic_messages, chat_completions
+from .connection import ask
+from .price_list import cost_of, facts_of
+from .servers import Place, key_for, place_of
+
+
+class HTTPGenerator(ListedGenerator):
+    """Asks a model such as `openai/gpt-4o` or `anthropic/claude-sonnet-4-5`.
+
+    For a server of your own with an OpenAI-like API (Ollama, llama.cpp, vLLM), pass `openai/NAME` and
+    `params=GenerateParams(api_base="http://localhost:8000/v1")`; it needs no `api_key`. Without `api_key`, the
+    provider's environment variable is used. `price` is US dollars per million tokens in and out; it overrides the list
+    of prices. An unknown price is None.
+
+    `extra` of the parameters is sent in the request's body, except `extra_headers`, which are headers.
+    """
+
+    async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
+        """Return the model's whole answer.
+
+        Raises the GeneratorError for the failure.
+        """
+        async with aclosing(self._answer(messages, params, is_streamed=False)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Generation):
+                    return piece
+        raise AssertionError("the last piece is the answer")
+
+    async def stream(self, messages: Sequence[Message], params: GenerateParams) -> AsyncIterator[Delta | Generation]:
+        """Yield the model's answer in pieces, then whole.
+
+        Raises the GeneratorError for the failure, even if the answer breaks off.
+        """
+        async with aclosing(self._answer(messages, params, is_streamed=True)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def capabilities(self) -> Capabilities:
+        """Return the capabilities in the list of prices; makes no request."""
+        is_own = self.params.api_base is not None or self._place(self.params).is_own
+        return self._described(*facts_of(self._name), is_own=is_own)
+
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> EngineUsage | None:
+        """Return the largest usage of a request; makes none.
+
+        The output is limited by `max_tokens`, otherwise by the model. The cost is None if the price is unknown.
+        """
+        return self._bounded(tokens_in, self.params.merge_with(params), facts_of(self._name)[0])
+
+    async def warm_up(self) -> None:
+        """Import httpx, which the first request needs."""
+        await anyio.to_thread.run_sync(import_module, "httpx", abandon_on_cancel=True)
+
+    def request(self, messages: Sequence[Message], params: GenerateParams) -> dict[str, Any]:
+        """Return the body of a request for a whole answer."""
+        merged = self.params.merge_with(params)
+        return self._body(self._place(merged), messages, merged)
+
+    def _body(self, place: Place, messages: Sequence[Message], params: GenerateParams) -> dict[str, Any]:
+        marks = self.params.cache == "latest"
+        if place.is_anthropic:
+            facts, _ = facts_of(self._name)
+            marks = marks or (params.cache == "latest" and bool(facts.get("supports_prompt_caching")))
+            body = anthropic_messages.request_body(place, messages, params, facts, marks=marks)
+        else:
+            body = chat_completions.request_body(place, messages, params, marks=marks)
+        body.pop("extra_headers", None)
+        return body
+
+    async def _answer(
+        self, messages: Sequence[Message], params: GenerateParams, *, is_streamed: bool
+    ) -> AsyncGenerator[Delta | Generation, None]:
+        merged = self.params.merge_with(params)
+        place = self._place(merged)
+        key = key_for(place, self._key())
+        body = self._body(place, messages, merged)
+        reader: chat_completions.Completion | anthropic_messages.Reply
+        if place.is_anthropic:
+            reader, path, headers = anthropic_messages.Reply(), "/messages", anthropic_messages.headers_for(key)
+            body = {**body, "stream": True} if is_streamed else body
+        else:
+            reader, path = chat_completions.Completion(), "/chat/completions"
+            headers = chat_completions.headers_for(key)
+            body = chat_completions.stream_options(body) if is_streamed else body
+        headers = {"content-type": "application/json", **headers, **_headers(merged)}
+        async with aclosing(ask(place.address, path, headers, body, reader.take, key)) as pieces:
+            async for piece in pieces:
+                yield piece
+        if reader.answer.has_answer and not reader.is_over:
+            raise TransientGeneratorError("the answer broke off before its end", provider_error="CutOff")
+        yield self._finished(reader.answer)
+
+    def _place(self, params: GenerateParams) -> Place:
+        return place_of(self.model, params.api_base)
+
+    def _list_price(self, usage: Usage) -> float | None:
+        return cost_of(facts_of(self._name)[0], usage)
+
+    @property
+    def _name(self) -> str:
+        """The model's name without the prefix."""
+        return self.model.partition("/")[2] or self.model
+
+
+def _headers(params: GenerateParams) -> dict[str, str]:
+    """Return the caller's own headers.
+
+    Raises FatalGeneratorError if they are no mapping of texts.
+    """
+    own = params.extra.get("extra_headers") or {}
+    if not isinstance(own, dict) or not all(isinstance(value, str) for value in own.values()):
+        raise FatalGeneratorError("extra_headers must be a mapping of names to texts")
+    return {name.lower(): value for name, value in own.items()}
