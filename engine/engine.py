@@ -5,6 +5,7 @@ An Engine turns each task, trace or fork into a RunPlan, carries out the plan, a
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, Literal, cast
@@ -133,26 +134,50 @@ class Engine(Generic[S]):
         A failed run returns a result, too, with its `status` and `error`. A cancellation or Ctrl-C ends the run, is
         recorded in the trace, and is raised again with the result as its attribute `result`.
         """
-        return await self._begun(as_task(task), self._options())
+        task = as_task(task)
+        budget = self.budget.under(task.budget)
+        return await execute(RunPlan.fresh(self.module, task, budget, self._options(), self.traces, self.seed))
 
     @asynccontextmanager
-    async def stream(self, task: Task | str) -> AsyncIterator[RunStream]:
+    async def stream(
+        self,
+        task: Task | str | None = None,
+        *,
+        resume: TraceLike | None = None,
+        fork: TraceLike | None = None,
+        **how: Any,
+    ) -> AsyncIterator[RunStream]:
         """Run a task, and yield its records when they are written.
 
             async with engine.stream(task) as run:
                 async for record in run: ...
             run.result
 
+        In place of a task, the stream can resume a run, or fork one: `engine.stream(resume=trace, value="yes")`. `how`
+        are then the other arguments of `aresume` or `afork`.
+
         Leaving the block early cancels the run. `run.result` is available after the last record, also of a cancelled
-        run.
+        run. Raises UsageError unless there is exactly one of `task`, `resume` and `fork`.
         """
+        if [task, resume, fork].count(None) != 2 or (how and task is not None):
+            raise UsageError(
+                "engine.stream takes a task, resume=TRACE or fork=TRACE, one of the three. "
+                "Only the last two take further arguments, those of aresume and afork."
+            )
         stream, raised = RunStream(), list[BaseException]()
+        observed = copy(self)
+        observed.__dict__["observers"] = (*self.observers, stream.put)
+
+        def begun() -> Awaitable[RunResult[S]]:
+            if resume is not None:
+                return observed.aresume(resume, **how)
+            return observed.afork(fork, **how) if fork is not None else observed.arun(cast(Task, task))
+
         async with anyio.create_task_group() as group:
 
             async def work() -> None:
                 try:
-                    observed = replace(self._options(), observers=(*self.observers, stream.put))
-                    stream.end(await self._begun(as_task(task), observed))
+                    stream.end(await begun())
                 except Exception as error:  # noqa: BLE001 - raised below, outside the task group, which would wrap it
                     stream.end(error=error)
                 except BaseException as cancelled:
@@ -407,10 +432,6 @@ class Engine(Generic[S]):
             max_children=self.max_children,
             shared_env=self.shared_env,
         )
-
-    async def _begun(self, task: Task, run_options: RunOptions) -> RunResult[S]:
-        budget = self.budget.under(task.budget)
-        return await execute(RunPlan.fresh(self.module, task, budget, run_options, self.traces, self.seed))
 
     def _sync(self, work: Callable[[], Awaitable[R]], twin: str) -> R:
         return run_blocking(work, f"await engine.{twin}(...)")

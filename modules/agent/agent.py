@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer
 from ...engine import UNANSWERED, Engine, RuntimeBudget, run_blocking
 from ...tasks import Task
 from ...traces import Trace
+from ...traces.errors import UsageError
 from .chat.json_forms import plain
 from .chat.messages import Message
 from .events import AgentEvent, AgentStep
@@ -29,7 +30,7 @@ from .loop.setup import Setup
 from .modes import ToolMode
 from .runs.batch import Batch, run_batch, stream_batch
 from .runs.options import AgentOptions, checked_options, engine_for, no_setting
-from .runs.run import Running, forked, resumed
+from .runs.run import Running, forked, resumed, streamed_on
 from .runs.sampling import Reward, Samples, sample, sample_forks
 from .runs.task import AgentTask
 from .tools import Tool, Toolset, discover_tools_on_obj
@@ -292,11 +293,14 @@ class Agent(BaseModel):
 
     def stream(
         self,
-        goal: str | Task,
+        goal: str | Task | None,
         *,
         reset: bool = True,
         trajectory: Trajectory | None = None,
         message_metadata: Mapping[str, Any] | None = None,
+        resume: Trace | Path | str | None = None,
+        fork: Trace | Path | str | None = None,
+        **how: Any,
     ) -> AbstractAsyncContextManager[AsyncIterator[AgentEvent]]:
         """Work on a goal as `run` does and yield its events.
 
@@ -304,7 +308,17 @@ class Agent(BaseModel):
                 async for event in events: ...
 
         Leaving the block early cancels the run. `message_metadata` becomes part of the goal's message.
+
+        If the goal is None, the stream can `resume` or `fork` a run: `agent.stream(None, resume=trace, value="yes")`.
+        `how` are then the other arguments of these methods, and the run's trajectory becomes the agent's.
         """
+        if [goal, resume, fork].count(None) != 2 or (how and goal is not None):
+            raise UsageError(
+                "Agent.stream takes a goal, resume=TRACE or fork=TRACE, one of the three. "
+                "Only the last two take further arguments, those of Agent.resume and Agent.fork."
+            )
+        if goal is None:
+            return streamed_on(self, **({"resume": resume} if fork is None else {"fork": fork}), **how)
         return Running(self, goal, reset, trajectory, message_metadata).stream()
 
     async def resume(
@@ -337,7 +351,7 @@ class Agent(BaseModel):
         agent has changed. Its trace and its AgentStart name what differs.
         """
         options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files}
-        return await forked(self, trace, at, edit, budget=budget, **options)
+        return await forked(self, trace, at=at, edit=edit, budget=budget, **options)
 
     async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
         """Work on many goals and return the trajectories in goal order.

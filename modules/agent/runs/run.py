@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class Running:
         self._given = trajectory
         self._metadata = message_metadata
         self.trajectory: Trajectory = trajectory if trajectory is not None else agent.trajectory
+        self.result: RunResult | None = None
+        """The result of a run that was streamed, once it has ended."""
 
     def _begin(self) -> Task:
         """Choose the conversation, and return the goal as a task with it."""
@@ -92,22 +94,32 @@ class Running:
             await tell_end(self.agent, self.trajectory.events[-1:])
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator[AsyncIterator[AgentEvent]]:
+    async def stream(self) -> AsyncIterator["EventStream"]:
         """Run the goal and yield its events."""
         async with entered(self.agent.tools):
             task = self._begin()
-            engine = self._engine()
-            projector = Projector(generator=self.agent.generator)
-            stream: RunStream | None = None
-            pieces = Pieces(listener())
-            try:
-                async with AsyncExitStack() as stack:
-                    with listening(pieces.take):  # the run inherits the listener, but the reader of the events does not
-                        stream = pieces.stream = await stack.enter_async_context(engine.stream(task))
-                    yield await stack.enter_async_context(aclosing(self._events(stream, projector)))
-            finally:
-                if stream is not None:
-                    await self._rest(stream, projector)
+            async with self.streamed(self._engine().stream(task)) as events:
+                yield events
+
+    @asynccontextmanager
+    async def streamed(
+        self, run: AbstractAsyncContextManager[RunStream], before: Iterable[Record] = ()
+    ) -> AsyncIterator["EventStream"]:
+        """Enter a run and yield its events; `before` are its earlier records."""
+        projector = Projector(generator=self.agent.generator)
+        for record in before:
+            projector.feed(record)
+        stream: RunStream | None = None
+        pieces = Pieces(listener())
+        try:
+            async with AsyncExitStack() as stack:
+                with listening(pieces.take):  # the run inherits the listener, but the reader of the events does not
+                    stream = pieces.stream = await stack.enter_async_context(run)
+                events = await stack.enter_async_context(aclosing(self._events(stream, projector)))
+                yield EventStream(events, self._records(before, stream, projector))
+        finally:
+            if stream is not None:
+                await self._rest(stream, projector)
 
     async def _events(self, stream: RunStream, projector: Projector) -> AsyncGenerator[AgentEvent]:
         heartbeat = heartbeat_of(self.agent.engine)
@@ -124,6 +136,15 @@ class Running:
             else:
                 return
 
+    async def _records(
+        self, before: Iterable[Record], stream: RunStream, projector: Projector
+    ) -> AsyncGenerator[Record]:
+        for record in before:
+            yield record
+        async for record in stream:
+            await self._projected(record, projector)
+            yield record
+
     async def _projected(self, record: Record, projector: Projector) -> list[AgentEvent]:
         events = projector.feed(record)
         self.trajectory.events += [event for event in events if isinstance(event, KEPT)]
@@ -138,8 +159,25 @@ class Running:
         with anyio.CancelScope(shield=True):
             async for record in stream:
                 await self._projected(record, projector)
-        if stream.result_or_none is not None:
-            self.trajectory.follow(stream.result_or_none.trace)
+        self.result = stream.result_or_none
+        if self.result is not None:
+            self.trajectory.follow(self.result.trace)
+
+
+class EventStream(AsyncIterator[AgentEvent]):
+    """The events of a run, as they happen.
+
+    Attributes:
+        records: in place of the events, all records of the run's trace, earlier ones included, with the pieces of
+            answers among them.
+    """
+
+    def __init__(self, events: AsyncIterator[AgentEvent], records: AsyncIterator[Record]) -> None:
+        self._events = events
+        self.records = records
+
+    async def __anext__(self) -> AgentEvent:
+        return await anext(self._events)
 
 
 def _earlier_requests(trajectory: Trajectory) -> int:
@@ -194,42 +232,70 @@ async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
 async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> Trajectory:
     """Resume a run; see `Agent.resume`."""
     async with entered(agent.tools):
-        engine = agent.make_engine(earlier=_steps_before(agent.trajectory, trace))
-        return await _updated_trajectory(agent, await engine.aresume(trace, value, **options))
+        engine, how = await _continuing(agent, resume=trace, value=value, **options)
+        return await _ended(agent, await engine.aresume(how.pop("resume"), **how))
 
 
-async def forked(
-    agent: RunsGoals, trace: Any, at: int | None, edit: Any, *, budget: RuntimeBudget | None, **options: Any
-) -> Trajectory:
+async def forked(agent: RunsGoals, trace: Any, **options: Any) -> Trajectory:
     """Start a run from a step of another; see `Agent.fork`."""
     async with entered(agent.tools):
-        engine = agent.make_engine()
-        source, loop = engine.load(trace), engine.module
-        assert isinstance(loop, AgentLoop)
-        first = source.first_state or {}
-        if (first.get("agent") or {}).get("model") != loop.setup.generator.model:
-            loop.fork_mode = await loop.mode()
-        budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.setup.limit)
-        return await _updated_trajectory(agent, await engine.afork(source, at, edit, budget=budget, **options))
+        engine, how = await _continuing(agent, fork=trace, **options)
+        return await _ended(agent, await engine.afork(how.pop("fork"), **how))
 
 
-async def _updated_trajectory(agent: RunsGoals, result: RunResult) -> Trajectory:
+@asynccontextmanager
+async def streamed_on(agent: RunsGoals, **how: Any) -> AsyncIterator["EventStream"]:
+    """Resume or fork a run and yield its events; see `Agent.stream`."""
+    async with entered(agent.tools):
+        engine, how = await _continuing(agent, **how)
+        before = engine.load(how["resume"]).records if "resume" in how else ()
+        running = Running(agent, "", False, Trajectory())
+        try:
+            async with running.streamed(engine.stream(**how), before) as events:
+                yield events
+        finally:
+            if running.result is not None:
+                agent.trajectory = _trajectory_of(agent, running.result)
+
+
+async def _continuing(
+    agent: RunsGoals, *, resume: Any = None, fork: Any = None, budget: RuntimeBudget | None = None, **how: Any
+) -> tuple[Engine, dict[str, Any]]:
+    """Return the engine that continues a run, and its arguments."""
+    if resume is not None:
+        engine = agent.make_engine(earlier=_steps_before(agent.trajectory, resume))
+        return engine, {"resume": resume, "budget": budget, **how}
+    engine = agent.make_engine()
+    source, loop = engine.load(fork), engine.module
+    assert isinstance(loop, AgentLoop)
+    first = source.first_state or {}
+    if (first.get("agent") or {}).get("model") != loop.setup.generator.model:
+        loop.fork_mode = await loop.mode()
+    budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.setup.limit)
+    return engine, {"fork": source, "budget": budget, **how}
+
+
+async def _ended(agent: RunsGoals, result: RunResult) -> Trajectory:
+    """Return the trajectory of a continued run, and tell its end."""
+    trajectory = _trajectory_of(agent, result)
+    await tell_end(agent, trajectory.events[-1:])
+    return trajectory
+
+
+def _trajectory_of(agent: RunsGoals, result: RunResult) -> Trajectory:
     """Return the trajectory of a resumed or forked run.
 
     If the agent's own trajectory is that of the same run, it is updated and returned.
     """
-    events = events_of(result.trace, agent.generator)
     own = agent.trajectory
     if own.trace_or_none is not None and own.trace.run_id == result.run_id:
         own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
         own.follow(result.trace)
-        await tell_end(agent, own.events[-1:])
         return own
     session = (result.trace.header["task"].get("inputs") or {}).get("session_id")
     trajectory = Trajectory.from_dict({"session_id": session, "system_prompt": agent.instructions})
-    trajectory.agent_id, trajectory.events = agent.agent_id, events
+    trajectory.agent_id, trajectory.events = agent.agent_id, events_of(result.trace, agent.generator)
     trajectory.follow(result.trace)
-    await tell_end(agent, events[-1:])
     return trajectory
 
 

@@ -138,7 +138,7 @@ async def sample_forks(
     async def one(number: int) -> None:
         async with limiter:
             if (budget := shares.next()) is not None:
-                found[number] = await forked(agent, source, at, None, budget=budget)
+                found[number] = await forked(agent, source, at=at, budget=budget)
                 shares.give_back(budget, found[number].trace)
 
     async with anyio.create_task_group() as group:
