@@ -14,6 +14,8 @@ VIEWS: dict[str, tuple[tuple[str, ...], dict[str, object], str]] = {
     "no run": ((), {"q": "nothing like it"}, ".say"),
     "summary": (("run", "game"), {"k": "s"}, ".summary"),
     "step": (("run", "links"), {"k": 7, "path": "/checked"}, ".action"),
+    "state": (("run", "links"), {"k": 7, "path": "/checked", "tab": "state"}, ".tr, .st"),
+    "steps": (("run", "links"), {"k": 7, "tab": "steps"}, ".st"),
     "conversation": (("run", "research"), {"k": 0}, ".tool[open]"),
     "waiting": (("run", "waiting"), {}, ".ask"),
     "compare": (("compare", "game", "fork"), {}, ".dt"),

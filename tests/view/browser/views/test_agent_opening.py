@@ -39,7 +39,9 @@ def agents(acted: Site) -> Iterator[dict[str, str]]:
         (acted.folder / f"{run_id}.trace.jsonl").unlink()
 
 
-def test_a_waiting_agent_opens_at_its_question(looking: Look, acted: Site, agents: dict[str, str]) -> None:
+def test_a_waiting_agent_opens_at_its_question_and_a_failed_one_at_its_step(
+    looking: Look, acted: Site, agents: dict[str, str]
+) -> None:
     page = looking(acted.at("run", agents["waits"], act=True))
     expect(page.locator(".turn.now")).to_have_count(1)
     expect(page.locator(".ask h2")).to_be_in_viewport()
@@ -48,10 +50,7 @@ def test_a_waiting_agent_opens_at_its_question(looking: Look, acted: Site, agent
         expect(form.get_by_role("radio", name=name)).not_to_be_checked()
     expect(page.locator(".ask pre").first).to_be_hidden()
     expect(form.get_by_role("button", name="Answer and resume")).to_be_in_viewport()
-
-
-def test_a_failed_agent_opens_at_the_failing_step(looking: Look, acted: Site, agents: dict[str, str]) -> None:
-    page = looking(acted.at("run", agents["fails"]))
+    page.goto(acted.at("run", agents["fails"]))
     expect(page.locator(".turn.now")).to_contain_text("the provider answered 500")
     expect(page.locator(".turn.now")).to_be_in_viewport()
     expect(page.locator('.st[aria-current="step"].bad')).to_be_visible()

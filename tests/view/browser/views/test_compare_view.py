@@ -9,7 +9,7 @@ from view_pages import Look, Site
 from view_server import serving
 
 
-def test_a_fork_is_told_as_what_it_changed_and_what_came_of_it(looking: Look, site: Site) -> None:
+def test_a_fork_is_compared_with_its_source_from_difference_to_difference(looking: Look, site: Site) -> None:
     page = looking(site.at("compare", "game", "fork"))
     expect(page.get_by_role("heading", name="Changed by the fork, in state 3")).to_be_visible()
     changed = page.get_by_role("table", name="What the fork changed")
@@ -19,10 +19,7 @@ def test_a_fork_is_told_as_what_it_changed_and_what_came_of_it(looking: Look, si
     expect(differs.locator("mark.a").first).to_have_text("4")
     expect(differs.locator("mark.b").first).to_have_text("8")
     expect(page.get_by_role("table", name="Differences between the states").locator("tbody tr")).to_have_count(3)
-
-
-def test_keys_walk_from_difference_to_difference(looking: Look, site: Site) -> None:
-    page = looking(site.at("compare", "game", "fork"))
+    page.goto(site.at("compare", "game", "fork"))
     head = page.locator(".verdict").last
     expect(head).to_contain_text("First difference: step 3")
     page.keyboard.press("n")
@@ -40,30 +37,7 @@ def test_keys_walk_from_difference_to_difference(looking: Look, site: Site) -> N
     expect(head).to_contain_text("Step 9")
     page.get_by_role("button", name="First difference").click()
     expect(head).to_contain_text("First difference: step 3")
-
-
-def test_a_fork_that_changed_nothing_has_no_difference(looking: Look, site: Site) -> None:
-    page = looking(site.at("compare", "fork", "fork of fork"))
-    expect(page.locator(".verdict")).to_contain_text("No difference")
-
-
-def test_other_runs_are_compared_from_their_first_step(looking: Look, site: Site) -> None:
-    page = looking(site.at("compare", "links", "stopped"))
-    given = page.get_by_role("table", name="Inputs")
-    expect(given.get_by_role("row", name="/budget/max_steps 2500 500")).to_be_visible()
-    expect(page.locator(".verdict").last).to_contain_text("First difference: step 0")
-    page.get_by_role("link", name="open @0").last.click()
-    page.wait_for_url(f"**/run/{site.ids['stopped']}?k=0*")
-
-
-def test_a_run_that_is_not_here_is_said_to_be_missing(looking: Look, site: Site) -> None:
-    page = looking(site.at("compare", "game", "nobody"), refused=True)
-    expect(page.get_by_text("there is no run 'nobody' here")).to_be_visible()
-    expect(page.get_by_role("link", name="All runs")).to_be_visible()
-
-
-def test_a_fork_and_its_source_are_the_same_the_other_way_round(looking: Look, site: Site) -> None:
-    page = looking(site.at("compare", "fork", "game"))
+    page.goto(site.at("compare", "fork", "game"))
     page.wait_for_url(f"**/compare/{site.ids['game']}/{site.ids['fork']}")
     expect(page.get_by_role("heading", name="Changed by the fork, in state 3")).to_be_visible()
     expect(page.locator(".sides").first).to_contain_text("A fork and its source")
@@ -71,22 +45,30 @@ def test_a_fork_and_its_source_are_the_same_the_other_way_round(looking: Look, s
     expect(changed.get_by_role("row", name="/hands/0/tried 3 7")).to_be_visible()
 
 
-def test_a_fork_of_a_fork_is_aligned_with_the_first_run(looking: Look, site: Site) -> None:
-    page = looking(site.at("compare", "game", "fork of fork"))
+def test_any_two_runs_are_compared_from_where_they_can_be(looking: Look, site: Site) -> None:
+    page = looking(site.at("compare", "fork", "fork of fork"))
+    expect(page.locator(".verdict")).to_contain_text("No difference")
+    page.goto(site.at("compare", "game", "fork of fork"))
     expect(page.locator(".sides").first).to_contain_text("Two runs of one family")
     expect(page.locator(".sides").first).to_contain_text("starts at state 4 of A")
     expect(page.get_by_role("heading", name="Different where B starts, at state 4 of A")).to_be_visible()
     expect(page.locator(".verdict").last).to_contain_text("First difference: step 4")
-
-
-def test_a_step_under_way_is_counted_once(looking: Look, site: Site) -> None:
-    page = looking(site.at("compare", "links", "stopped", k=55))
+    page.goto(site.at("compare", "links", "stopped", k=55))
     expect(page.locator(".legend")).to_contain_text("56 steps differ, 327 further steps in A alone")
     expect(page.locator(".verdict").last).to_contain_text("Step 55: differs")
     expect(page.get_by_role("link", name="open @55")).to_have_count(2)
+    page.goto(site.at("compare", "links", "stopped"))
+    given = page.get_by_role("table", name="Inputs")
+    expect(given.get_by_role("row", name="/budget/max_steps 2500 500")).to_be_visible()
+    expect(page.locator(".verdict").last).to_contain_text("First difference: step 0")
+    page.get_by_role("link", name="open @0").last.click()
+    page.wait_for_url(f"**/run/{site.ids['stopped']}?k=0*")
 
 
-def test_an_empty_text_and_a_text_beside_a_number_have_quotes(looking: Look, tmp_path: Path) -> None:
+def test_what_is_missing_and_what_is_empty_are_named(looking: Look, site: Site, tmp_path: Path) -> None:
+    page = looking(site.at("compare", "game", "nobody"), refused=True)
+    expect(page.get_by_text("there is no run 'nobody' here")).to_be_visible()
+    expect(page.get_by_role("link", name="All runs")).to_be_visible()
     write_run(tmp_path / "one.trace.jsonl", {"note": "", "count": "1", "said": "yes"}, [], [])
     write_run(tmp_path / "two.trace.jsonl", {"note": "new", "count": 1, "said": "no"}, [], [])
     with serving(tmp_path) as server:

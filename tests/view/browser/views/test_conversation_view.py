@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 from view_pages import Look, Site
 
 
-def test_everything_that_was_said_is_there(looking: Look, site: Site) -> None:
+def test_a_conversation_has_everything_that_was_said_and_called(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "research", k=1))
     chat = page.locator(".chat").first
     expect(chat.locator("td", has_text="9.6")).to_be_visible()
@@ -19,10 +19,14 @@ def test_everything_that_was_said_is_there(looking: Look, site: Site) -> None:
     expect(thought.get_by_text("I need figures first")).to_be_hidden()
     thought.locator("summary").click()
     expect(thought.get_by_text("I need figures first")).to_be_visible()
-
-
-def test_calls_are_one_line_until_opened(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "research", k=2))
+    page.goto(site.at("run", "research", k=1))
+    now = page.locator(".turn.now")
+    expect(now).to_have_attribute("data-k", "1")
+    expect(now.locator(".tool[open]")).to_have_count(1)
+    page.locator(".chat").get_by_role("button", name="Go to step 2").click()
+    expect(now).to_have_attribute("data-k", "2")
+    assert "k=2" in page.url
+    page.goto(site.at("run", "research", k=2))
     calls = page.locator(".chat .tool")
     expect(calls).to_have_count(5)
     assert page.locator(".tool[open]").count() == 0
@@ -33,10 +37,7 @@ def test_calls_are_one_line_until_opened(looking: Look, site: Site) -> None:
     picture = calls.nth(0).locator("img.picture")
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.naturalWidth") == 320
-
-
-def test_a_sub_agent_is_unfolded_in_place(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "research", k=0))
+    page.goto(site.at("run", "research", k=0))
     call = page.locator(".tool", has_text="spawn_agent").first
     expect(call).to_have_attribute("open", "")
     call.get_by_text("The sub-agent's conversation").click()
@@ -44,13 +45,3 @@ def test_a_sub_agent_is_unfolded_in_place(looking: Look, site: Site) -> None:
     expect(inner.get_by_text("copies the list for each word")).to_be_visible()
     expect(inner.locator(".tool")).to_have_count(1)
     expect(call.get_by_role("link", name="Open its run")).to_be_visible()
-
-
-def test_the_cursor_marks_a_turn_and_a_turn_moves_the_cursor(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "research", k=1))
-    now = page.locator(".turn.now")
-    expect(now).to_have_attribute("data-k", "1")
-    expect(now.locator(".tool[open]")).to_have_count(1)
-    page.locator(".chat").get_by_role("button", name="Go to step 2").click()
-    expect(now).to_have_attribute("data-k", "2")
-    assert "k=2" in page.url

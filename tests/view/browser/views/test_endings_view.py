@@ -52,7 +52,7 @@ def test_a_line_says_why_where_and_what(looking: Look, ended: Site, width: int, 
     assert faults(page) == []
 
 
-def test_an_agent_has_its_name_and_a_reason_its_meaning(looking: Look, ended: Site) -> None:
+def test_what_an_ended_run_said_and_how_often_it_was_resumed(looking: Look, ended: Site) -> None:
     page = looking(ended.at(), height=1200)
     expect(page.locator(f'[data-line="{ended.ids["critic"]}"] .c-mod')).to_have_text("critic")
     modules = page.get_by_label("Any module")
@@ -62,10 +62,7 @@ def test_an_agent_has_its_name_and_a_reason_its_meaning(looking: Look, ended: Si
     )
     modules.select_option("critic")
     expect(page.locator(".run-row")).to_have_count(1)
-
-
-def test_a_date_is_a_whole_day_of_the_reader(looking: Look, ended: Site) -> None:
-    page = looking(ended.at())
+    page.goto(ended.at())
     read = """async () => {
         const { moment } = await import("/views/runs/search.js")
         return ["since", "until"].map((bound) => new Date(moment("2026-11-30", 0, bound) * 1000))
@@ -78,6 +75,20 @@ def test_a_date_is_a_whole_day_of_the_reader(looking: Look, ended: Site) -> None
     page.get_by_text("Filter", exact=True).click()
     zone = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
     expect(page.get_by_text(f"A date is a whole day in your time zone, {zone}.")).to_be_visible()
+    page.goto(ended.at("run", "teller", k="s", show="step"))
+    answer = page.locator(".summary .answer .markdown")
+    expect(answer.locator("strong")).to_have_text("two")
+    expect(answer.locator("li")).to_have_count(2)
+    expect(page.locator(".facts")).to_contain_text("0 actions")
+    page = looking(ended.at("run", "well", k="s"))
+    expect(page.locator(".summary .answer")).to_contain_text("bought **all** of it")
+    page.goto(ended.at("run", "resumed"))
+    expect(page.locator(".resumed")).to_contain_text("Resumed 2 times: at step 1")
+    expect(page.locator(".legend")).to_contain_text("resumed")
+    page.get_by_role("button", name="at step 2").click()
+    expect(page.get_by_role("slider", name="Step")).to_have_attribute(
+        "aria-valuetext", re.compile("the run was resumed here")
+    )
 
 
 @pytest.mark.parametrize(("fault", "hook"), [("init 0", "init_state"), ("decide 2", "decide")])
@@ -97,23 +108,3 @@ def test_a_failure_shows_the_hook_and_the_users_line_first(looking: Look, ended:
     expect(panel.get_by_text("runner.py")).to_be_visible()
     panel.get_by_role("button", name=f"step {k}").click()
     expect(page.get_by_text("the run failed here")).to_be_visible()
-
-
-def test_an_agents_answer_is_shown_as_its_conversation_shows_it(looking: Look, ended: Site) -> None:
-    page = looking(ended.at("run", "teller", k="s", show="step"))
-    answer = page.locator(".summary .answer .markdown")
-    expect(answer.locator("strong")).to_have_text("two")
-    expect(answer.locator("li")).to_have_count(2)
-    expect(page.locator(".facts")).to_contain_text("0 actions")
-    page = looking(ended.at("run", "well", k="s"))
-    expect(page.locator(".summary .answer")).to_contain_text("bought **all** of it")
-
-
-def test_a_resumed_run_says_where(looking: Look, ended: Site) -> None:
-    page = looking(ended.at("run", "resumed"))
-    expect(page.locator(".resumed")).to_contain_text("Resumed 2 times: at step 1")
-    expect(page.locator(".legend")).to_contain_text("resumed")
-    page.get_by_role("button", name="at step 2").click()
-    expect(page.get_by_role("slider", name="Step")).to_have_attribute(
-        "aria-valuetext", re.compile("the run was resumed here")
-    )

@@ -1,4 +1,4 @@
-"""The evaluations of the folder: from the list to one, its samples and their runs, and two compared."""
+"""From the list to a set and an evaluation, to their tasks and runs, and to two evaluations compared."""
 
 import re
 
@@ -38,6 +38,24 @@ def test_an_evaluation_leads_to_the_runs_of_its_samples_and_to_a_comparison(look
     expect(page.locator(".cmp")).to_contain_text("A fork and its source")
 
 
-def test_an_evaluation_that_is_not_there_is_told(looking: Look, site: Site) -> None:
-    page = looking(site.at("evaluation", "weekly"), refused=True)
-    expect(page.get_by_text("there is no evaluation 'weekly' here")).to_be_visible()
+def test_a_set_leads_to_the_runs_of_its_tasks(looking: Look, site: Site) -> None:
+    page = looking(site.at())
+    page.get_by_role("link", name=re.compile("nightly")).click()
+    rows = page.locator(".set-tasks tbody tr")
+    expect(rows).to_have_count(12)
+    expect(page.get_by_text("6 of 12 tasks ended")).to_be_visible()
+    expect(page.get_by_text("mean score 0.500")).to_be_visible()
+    page.get_by_role("button", name=re.compile("^errored")).click()
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("<b>five times</b>")
+    page.reload()
+    expect(rows).to_have_count(1)
+    page.get_by_role("button", name=re.compile("^all")).click()
+    page.get_by_role("link", name="links", exact=True).click()
+    expect(page.locator("h1").first).to_contain_text("Check every link")
+
+
+def test_what_is_not_there_is_named(looking: Look, site: Site) -> None:
+    for kind in ("set", "evaluation"):
+        page = looking(site.at(kind, "weekly"), refused=True)
+        expect(page.get_by_text(f"there is no {kind} 'weekly' here")).to_be_visible()

@@ -1,55 +1,47 @@
-"""Every view in both themes, wide and on a phone: axe finds nothing, nothing scrolls sideways, nothing is reported.
+"""Every view at three widths in two themes: axe finds nothing, all fits, paper and drawings follow the theme."""
 
-All of axe's rules are tried once a view, on a phone and in the dark. What the theme and the width change (contrast, the
-size of targets, regions that scroll) is tried again, wide and in the light.
-"""
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 from view_pages import VIEWS, Look, Site, faults, overflow
 
+MISFITS = (Path(__file__).parent / "clipped.js").read_text()
+"""What is cut, sticks out of the window, or is too small to be touched."""
 LIGHT = ["color-contrast", "target-size", "scrollable-region-focusable"]
+"""The rules of axe that the theme and the width decide; all others are tried once, on a phone."""
 
 
-def _audit(page: Page, found: dict[str, list[str]], name: str, rules: list[str] | None = None) -> None:
-    if here := faults(page, rules):
-        found.setdefault(name, []).extend(here)
-    if (wide := overflow(page)) > 0:
-        found.setdefault(name, []).append(f"{wide} px wider than the window")
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_axe_finds_nothing(name: str, looking: Look, site: Site) -> None:
-    parts, query, shown = VIEWS[name]
-    asked = {key: site.ids.get(str(value), value) for key, value in query.items()}
-    page = looking(site.at(*parts, act=True, **asked), theme="dark", width=390, height=844, audited=True)
-    found: dict[str, list[str]] = {}
-    expect(page.locator(shown).first).to_be_visible()
-    _audit(page, found, "dark, on a phone")
+def _audit(page: Page, name: str) -> dict[str, list[str]]:
+    """What is wrong on a phone in the dark, on a narrow phone, and wide in the light."""
+    found = {"dark, 390 px": faults(page) + page.evaluate(MISFITS)}
+    page.set_viewport_size({"width": 320, "height": 844})
+    found["dark, 320 px"] = page.evaluate(MISFITS)
     page.set_viewport_size({"width": 1280, "height": 600})
     page.emulate_media(color_scheme="light")
     expect(page.locator('html[data-theme="light"]')).to_have_count(1)
-    expect(page.locator(shown).first).to_be_visible()
-    _audit(page, found, "light, wide", LIGHT)
-    assert found == {}
+    shown = VIEWS[name][2] if name in VIEWS else "dialog[open]"
+    expect(page.locator(f"{shown} >> visible=true").first).to_be_visible()
+    found["light, 1280 px"] = faults(page, LIGHT) + [f"{wide} px too wide" for wide in [overflow(page)] if wide > 0]
+    return {where: wrong for where, wrong in found.items() if wrong}
 
 
-def test_the_dialogs_too(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "game", k=2, act=True), theme="dark", width=390, height=844, audited=True)
-    found: dict[str, list[str]] = {}
-    for key in ("?", "f"):
-        expect(page.locator(".action")).to_be_visible()
-        page.keyboard.press(key)
+@pytest.mark.parametrize("name", [*VIEWS, "Keys", "Fork from here", "Verify"])
+def test_a_view_fits_and_axe_finds_nothing(name: str, looking: Look, site: Site) -> None:
+    parts, query, shown = VIEWS.get(name, (("run", "game"), {"k": 2}, ".action"))
+    asked = {key: site.ids.get(str(value), value) for key, value in query.items()}
+    page = looking(site.at(*parts, act=True, **asked), theme="dark", width=390, height=844, audited=True)
+    expect(page.locator(f"{shown} >> visible=true").first).to_be_visible()
+    if name not in VIEWS:
+        page.get_by_role("button", name=name).first.click()
         expect(page.get_by_role("dialog")).to_be_visible()
-        _audit(page, found, key)
-        page.keyboard.press("Escape")
-    assert found == {}
+    assert _audit(page, name) == {}
 
 
 def test_each_page_has_a_title_of_its_own(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "game"))
-    expect(page).to_have_title("Make 24 out of 3, 3, 8 and 8, using each number once. · refold")
     for parts, title in {
+        ("run", "game"): "Make 24 out of 3, 3, 8 and 8, using each number once.",
         (): "Runs",
         ("set", "nightly"): "Set nightly",
         ("evaluation", "baseline"): "Evaluation baseline",
@@ -62,7 +54,17 @@ def test_each_page_has_a_title_of_its_own(looking: Look, site: Site) -> None:
         expect(page).to_have_title(f"{title} · refold")
 
 
-def test_paper_has_each_part_at_its_whole_length_in_ink(looking: Look, site: Site) -> None:
+GROUND = """() => {
+    const canvas = document.querySelector("canvas.over")
+    const drawn = canvas?.getContext("2d").getImageData(canvas.width - 8, 2, 1, 1).data
+    return drawn ? `${drawn[0]} ${drawn[1]} ${drawn[2]}` : ""
+}"""
+"""The color behind the overview's bars; empty before it is drawn."""
+DARK, LIGHT_GROUND = "17 18 21", "244 244 242"
+
+
+def test_a_person_prints_a_run_and_changes_the_theme(looking: Look, site: Site) -> None:
+    """On paper each part has its whole length, in ink; drawings have the theme of the system and of paper."""
     page = looking(site.at("run", "research", k=0, act=True), theme="dark")
     expect(page.locator(".tool[open]").first).to_be_visible()
     page.emulate_media(media="print", color_scheme="dark")
@@ -72,68 +74,82 @@ def test_paper_has_each_part_at_its_whole_length_in_ink(looking: Look, site: Sit
         "[...document.querySelectorAll('.pane > .body')].map((e) => [e.scrollHeight, e.clientHeight])"
     )
     assert [whole for whole, shown in bodies if whole > shown + 1] == []
-
-
-GROUND = """() => {
-    const canvas = document.querySelector("canvas.over")
-    const drawn = canvas?.getContext("2d").getImageData(canvas.width - 8, 2, 1, 1).data
-    return drawn ? `${drawn[0]} ${drawn[1]} ${drawn[2]}` : ""
-}"""
-"""The colour behind the overview's bars; empty before it is drawn."""
-DARK, LIGHT_GROUND = "17 18 21", "244 244 242"
-
-
-def _wait_for_ground(page: Page, colour: str) -> None:
-    page.wait_for_function(f"(colour) => ({GROUND})() === colour", arg=colour)
-
-
-def test_drawings_have_the_theme_of_the_system_and_of_paper(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links", k=7), theme="dark")
-    _wait_for_ground(page, DARK)
-    page.emulate_media(media="print")
-    _wait_for_ground(page, LIGHT_GROUND)
     page.emulate_media(media="screen")
-    _wait_for_ground(page, DARK)
+    page.goto(site.at("run", "links", k=7))
+
+    def has_ground(color: str) -> None:
+        page.wait_for_function(f"(color) => ({GROUND})() === color", arg=color)
+
+    has_ground(DARK)
+    page.emulate_media(media="print")
+    has_ground(LIGHT_GROUND)
+    assert page.locator(".brand").evaluate("e => e.getBoundingClientRect().x") == page.locator("h1").evaluate(
+        "e => e.getBoundingClientRect().x"
+    )
+    page.emulate_media(media="screen")
+    has_ground(DARK)
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate(GROUND) == LIGHT_GROUND, "the browser takes its picture right after the event"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(color_scheme="light")
-    _wait_for_ground(page, LIGHT_GROUND)
+    has_ground(LIGHT_GROUND)
     page.keyboard.press("d")
-    _wait_for_ground(page, DARK)
+    has_ground(DARK)
 
 
-def test_the_bar_on_paper_is_in_line_with_the_head(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links", k=7))
-    expect(page.locator("h1")).to_be_visible()
-    page.emulate_media(media="print")
-    brand, head = page.locator(".brand").bounding_box(), page.locator("h1").bounding_box()
-    assert brand is not None
-    assert head is not None
-    assert brand["x"] == head["x"]
-
-
-@pytest.mark.parametrize("size", [(640, 430), (844, 390)])
-def test_a_low_window_has_room_for_a_run(looking: Look, site: Site, size: tuple[int, int]) -> None:
-    width, height = size
-    page = looking(site.at("run", "research", k=1), width=width, height=height)
-    expect(page.locator(".turn.now")).to_contain_text("The time doubles")
-    assert page.evaluate("scrollY") == 0
-    assert overflow(page) <= 0
-    page.mouse.move(20, 120)
-    page.mouse.wheel(0, 2000)
-    shown = page.locator(".pane.on > .body, .pane:not(.steps) > .body").locator("visible=true").first
-    page.wait_for_function("() => scrollY > 0")
-    box = shown.bounding_box()
-    assert box is not None
-    assert box["height"] > height / 2
-    assert box["y"] + box["height"] <= height
-
-
-def test_the_search_of_a_run_does_not_cover_where_it_is(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "research"), width=800)
-    expect(page.locator("#find")).to_be_visible()
+def test_a_low_or_narrow_window_has_room_for_a_run(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research", k=1), width=800)
     crumbs, search = page.locator(".crumbs").bounding_box(), page.locator("#find").bounding_box()
-    assert crumbs is not None
-    assert search is not None
+    assert crumbs
+    assert search
     assert crumbs["x"] + crumbs["width"] <= search["x"]
+    for width, height in [(640, 430), (844, 390)]:
+        page.set_viewport_size({"width": width, "height": height})
+        page.reload()
+        expect(page.locator(".turn.now")).to_contain_text("The time doubles")
+        assert page.evaluate("scrollY") == 0
+        assert overflow(page) <= 0
+        page.mouse.move(20, 120)
+        page.mouse.wheel(0, 2000)
+        page.wait_for_function("() => scrollY > 0")
+        box = page.locator(".pane.on > .body, .pane:not(.steps) > .body").locator("visible=true").first.bounding_box()
+        assert box
+        assert box["height"] > height / 2
+        assert box["y"] + box["height"] <= height
+
+
+def test_a_phone_searches_folds_and_sorts(looking: Look, site: Site) -> None:
+    page = looking(site.at(), width=390, height=844)
+    cards = page.get_by_role("region", name="Evaluations").locator(".set-card")
+    more = page.get_by_role("button", name="Show 1 more evaluation")
+    expect(cards).to_have_count(1)
+    more.click()
+    expect(cards).to_have_count(2)
+    assert page.evaluate(MISFITS) == []
+    page.get_by_role("button", name="Show fewer").click()
+    expect(cards).to_have_count(1)
+    steps = page.get_by_role("columnheader", name="Steps").get_by_role("button")
+    expect(steps).to_be_in_viewport()
+    steps.click()
+    expect(page.get_by_role("columnheader", name="Steps")).to_have_attribute("aria-sort", "descending")
+    expect(page.locator(".run-row").first).to_contain_text("400 pages, 12 broken links")
+    page.set_viewport_size({"width": 1280, "height": 844})
+    expect(cards).to_have_count(2)
+    expect(more).to_have_count(0)
+    page.set_viewport_size({"width": 320, "height": 844})
+    page.goto(site.at(open=site.ids["search"]))
+    expect(page.locator(".run-row.child").first).to_be_visible()
+    page.locator(".run-row.child .run-title > a").first.evaluate("(link) => void (link.textContent = '0')")
+    assert page.evaluate(MISFITS) == [], "a link of one letter is large enough"
+    page.goto(site.at("run", "search", k=0))
+    expect(page.locator(".cand a").first).to_be_visible()
+    assert page.evaluate(MISFITS) == []
+    page.goto(site.at("run", "links", k=7))
+    page.locator("#find").fill("budgets")
+    expect(page.locator(".hit").first).to_be_visible()
+    field, bar = page.locator("#find").bounding_box(), page.locator(".bar").bounding_box()
+    assert field
+    assert bar
+    assert field["width"] > 0.9 * (320 - 24)
+    assert field["y"] >= bar["y"] + bar["height"]
+    assert page.evaluate(MISFITS) == []

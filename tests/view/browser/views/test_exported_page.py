@@ -37,7 +37,7 @@ def export(tmp_path: Path, *traces: Path, with_family: bool = False, comparison:
     return out
 
 
-def test_a_run_is_walked_through(opened: Page, site: Site, tmp_path: Path) -> None:
+def test_a_file_is_walked_as_the_page_is(opened: Page, site: Site, tmp_path: Path) -> None:
     trace = site.folder / f"{site.ids['links']}.trace.jsonl"
     out = export(tmp_path, trace)
     opened.goto(out.as_uri())
@@ -49,9 +49,6 @@ def test_a_run_is_walked_through(opened: Page, site: Site, tmp_path: Path) -> No
     expect(opened.locator(".state .kx", has_text="ahead")).to_be_visible()
     opened.locator("#find").fill("SECTION")
     expect(opened.locator(".hit").first).to_be_visible()
-
-
-def test_a_family_is_drawn_and_walked(opened: Page, site: Site, tmp_path: Path) -> None:
     out = export(tmp_path, site.folder / f"{site.ids['search']}.trace.jsonl", with_family=True)
     opened.goto(out.as_uri())
     opened.get_by_role("link", name="Family").click()
@@ -64,6 +61,16 @@ def test_a_family_is_drawn_and_walked(opened: Page, site: Site, tmp_path: Path) 
     expect(opened.locator(".tray")).to_contain_text("1 run, 16 with those below them")
     opened.locator("#find").fill("nothing like it")
     expect(opened.get_by_text("No run fits")).to_be_visible()
+    game, fork = (site.folder / f"{site.ids[name]}.trace.jsonl" for name in ("game", "fork"))
+    opened.goto(export(tmp_path, game, fork, comparison=True).as_uri())
+    expect(opened.get_by_role("heading", name="Changed by the fork, in state 3")).to_be_visible()
+    expect(opened.locator(".legend")).to_contain_text("4 steps differ, 4 further steps in A alone")
+    opened.get_by_role("link", name="open @3").click()
+    expect(opened.get_by_role("heading", name="Step 3", exact=True)).to_be_visible()
+    opened.get_by_role("button", name="Fork from here").click()
+    dialog = opened.get_by_role("dialog", name="Fork this run")
+    expect(dialog).to_contain_text(f"refold fork {site.ids['game']} --at 4")
+    expect(dialog).to_contain_text("if its folder is not runs, add --traces FOLDER")
 
 
 @pytest.mark.parametrize("name", ["game", "fork", "fork of fork"])
@@ -82,19 +89,6 @@ def test_the_family_of_a_candidate_is_that_of_its_search(site: Site) -> None:
     assert ids == {row["id"] for row in whole["rows"]}
     assert len(ids) == 16
     assert first["open"] == [candidate.name.removesuffix(".trace.jsonl")]
-
-
-def test_a_comparison_opens_at_the_first_difference(opened: Page, site: Site, tmp_path: Path) -> None:
-    game, fork = (site.folder / f"{site.ids[name]}.trace.jsonl" for name in ("game", "fork"))
-    opened.goto(export(tmp_path, game, fork, comparison=True).as_uri())
-    expect(opened.get_by_role("heading", name="Changed by the fork, in state 3")).to_be_visible()
-    expect(opened.locator(".legend")).to_contain_text("4 steps differ, 4 further steps in A alone")
-    opened.get_by_role("link", name="open @3").click()
-    expect(opened.get_by_role("heading", name="Step 3", exact=True)).to_be_visible()
-    opened.get_by_role("button", name="Fork from here").click()
-    dialog = opened.get_by_role("dialog", name="Fork this run")
-    expect(dialog).to_contain_text(f"refold fork {site.ids['game']} --at 4")
-    expect(dialog).to_contain_text("if its folder is not runs, add --traces FOLDER")
 
 
 def test_its_policy_lets_no_foreign_script_run(browser: Browser, site: Site, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """A family as a tree: candidates, scores, the chosen way, forks; walked by clicking and by keys."""
 
-import pytest
 from playwright.sync_api import expect
 from view_pages import Look, Site
 
 
-def test_the_way_that_was_chosen_is_heavy_and_picked(looking: Look, site: Site) -> None:
+def test_a_search_and_its_forks_are_walked_as_a_tree(looking: Look, site: Site) -> None:
     page = looking(site.at("family", "search"))
+    for width in (1024, 1440, 1280):
+        page.set_viewport_size({"width": width, "height": 860})
+        expect(page.get_by_role("treeitem")).to_have_count(17)
+        assert page.locator(".map").evaluate("(map) => map.scrollWidth - map.clientWidth") == 0
     expect(page.get_by_role("treeitem")).to_have_count(17)  # the run, its branching step, 15 candidates
     picked = page.locator('[role=treeitem][aria-selected="true"]')
     expect(picked).to_have_attribute("aria-label", "Candidate 0, 8 / 1/3, score 4, completed, chosen")
@@ -14,10 +17,7 @@ def test_the_way_that_was_chosen_is_heavy_and_picked(looking: Look, site: Site) 
     aside = page.get_by_role("complementary")
     expect(aside).to_contain_text("8 / (3 - (8 / 3)) = 24")
     assert page.locator("path.link.way").count() == 4
-
-
-def test_keys_walk_the_tree(looking: Look, site: Site) -> None:
-    page = looking(site.at("family", "search"))
+    page.goto(site.at("family", "search"))
     picked = page.locator('[role=treeitem][aria-selected="true"]')
     picked.focus()
     page.keyboard.press("ArrowLeft")
@@ -34,10 +34,7 @@ def test_keys_walk_the_tree(looking: Look, site: Site) -> None:
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/run/{site.ids['search']}~0.7*")
-
-
-def test_forks_lead_to_a_comparison(looking: Look, site: Site) -> None:
-    page = looking(site.at("family", "fork"))
+    page.goto(site.at("family", "fork"))
     expect(page.get_by_role("treeitem")).to_have_count(3)
     page.get_by_role("treeitem", name="Fork at step 3").click()
     expect(page.get_by_role("heading", name="Fork at step 3")).to_be_visible()
@@ -55,16 +52,6 @@ def test_forks_lead_to_a_comparison(looking: Look, site: Site) -> None:
     page.keyboard.press("ArrowUp")
     page.get_by_role("link", name="Compare with its source").click()
     page.wait_for_url(f"**/compare/{site.ids['game']}/{site.ids['fork']}*")
-
-
-@pytest.mark.parametrize("width", [1024, 1280, 1440])
-def test_a_tree_of_some_levels_fits_beside_the_facts(looking: Look, site: Site, width: int) -> None:
-    page = looking(site.at("family", "search"), width=width)
-    expect(page.get_by_role("treeitem")).to_have_count(17)
-    assert (
-        page.evaluate("() => { const map = document.querySelector('.map'); return map.scrollWidth - map.clientWidth }")
-        == 0
-    )
 
 
 def test_the_root_of_a_high_tree_stands_beside_the_chosen_candidate(looking: Look, site: Site) -> None:

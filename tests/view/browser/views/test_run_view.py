@@ -1,12 +1,20 @@
-"""The Run view: its parts follow one step, by keys and by address; only rows in sight are drawn."""
+"""A person walks through a run: by keys, by address, by the timeline, by what is looked for."""
 
 import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import parse_qs
 
-from playwright.sync_api import Page, Request, expect
-from view_pages import Look, Site
+import pytest
+from hostile_traces import read_docs, write_docs
+from playwright.sync_api import Browser, Page, Request, expect
+from shown_runs import png
+from view_pages import Look, Site, overflow
 
+from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema
 from refold.traces import Trace
+from refold.view.exported import write_page
 
 ROWS_MOST = 120
 """Rows of the list of steps that are drawn at once, in a window of 860 px; the run has more."""
@@ -20,8 +28,14 @@ def know_all(page: Page, site: Site, name: str) -> None:
 
 def test_keys_move_everything_and_the_address(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "links"))
-    expect(page.locator(".summary")).to_be_visible()
+    facts, time = page.locator(".facts"), page.locator(".budget").filter(has_text="Time").locator("dt b")
+    know_all(page, site, "links")
+    whole = facts.locator("b").first.inner_text()
+    expect(time).to_have_text(whole)
+    page.keyboard.press("E")
+    expect(facts).to_contain_text("No earlier error")
     page.keyboard.press("j")
+    expect(facts).not_to_contain_text("No earlier error")
     page.keyboard.press("j")
     expect(page.get_by_role("heading", name="Step 1", exact=True)).to_be_visible()
     expect(page).to_have_url(site.at("run", "links", k=1))
@@ -33,89 +47,63 @@ def test_keys_move_everything_and_the_address(looking: Look, site: Site) -> None
     expect(page.locator(".block.bad").first).to_contain_text("TimeoutError")
     page.keyboard.press("s")
     expect(page.locator(".summary")).to_be_visible()
+    page.keyboard.press("End")
+    expect(page.locator('.st[aria-current="step"]')).to_be_visible()
+    expect(time).to_have_text(whole)  # the last step has used what the run has used
+    steps = int(page.get_by_role("slider", name="Step").get_attribute("aria-valuemax") or 0) + 1
+    assert page.locator(".st").count() < ROWS_MOST < steps, "only the rows in sight are drawn"
+    page.keyboard.press("/")
+    page.keyboard.type("counts as broken")
+    expect(page.locator(".hit").first).to_be_visible()
+    hits, mark = page.locator(".hits").bounding_box(), page.locator(".hit mark").first.bounding_box()
+    assert hits
+    assert mark
+    assert mark["x"] + mark["width"] < hits["x"] + hits["width"]
+    page.keyboard.press("Enter")
+    expect(page.locator('.hit[aria-current="true"]')).to_be_visible()
+    expect(page.locator('.st[aria-current="step"]')).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Fork from here").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate("location.hash = '#/bogus/page'")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
 
 
-def test_a_path_has_a_history(looking: Look, site: Site) -> None:
+def test_a_person_asks_who_wrote_a_value(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "links", k=5, path="/checked"))
-    expect(page.locator(".hist")).to_contain_text("changes")
+    history, cursor = page.locator(".hist"), page.locator('.st[aria-current="step"]')
+    expect(history).to_contain_text("changes")
     page.keyboard.press("]")
     expect(page).to_have_url(site.at("run", "links", k=6, path="/checked").replace("path=/", "path=%2F"))
-    page.locator(".hist").get_by_role("button", name=re.compile("changes$")).click()
+    history.get_by_role("button", name=re.compile("changes$")).click()
     listed = page.locator(".hist-list button:not(.btn)")
     expect(listed).to_have_count(100)
     page.locator(".hist-list").get_by_role("button", name="Show 100 more").click()
     expect(listed).to_have_count(200)
     page.locator(".hist-list button", has_text="@150").click()
-    expect(page.locator('.st[aria-current="step"] .i')).to_have_text("150")
+    expect(cursor.locator(".i")).to_have_text("150")
     page.keyboard.press("Escape")
-    expect(page.locator(".hist")).to_have_count(0)
-
-
-def test_the_place_in_a_history_is_one_of_its_steps(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links", k=11, path="/sections/*"))  # a step of three pages may change three of them
-    expect(page.locator(".hist")).to_contain_text(re.compile("[0-9]+ / [0-9]+"))
-    expect(page.locator(".hist")).not_to_contain_text(re.compile("reading|% read"))  # keys go to what is known
+    expect(history).to_have_count(0)
+    page.goto(site.at("run", "links", k=11, path="/sections/*"))  # a step of three pages may change three of them
+    expect(history).to_contain_text(re.compile("[0-9]+ / [0-9]+"))
+    expect(history).not_to_contain_text(re.compile("reading|% read"))  # keys go to what is known
     know_all(page, site, "links")
-    page.keyboard.press("End")
-    for _ in range(3):
-        page.keyboard.press("[")
-    page.keyboard.press("]")
-    page.keyboard.press("]")
+    for key in ("End", "[", "[", "[", "]", "]"):
+        page.keyboard.press(key)
     expect(page.get_by_role("button", name="Next change")).to_be_disabled()
-    at, of = re.findall("([0-9]+) / ([0-9]+)", page.locator(".hist").inner_text())[0]
+    at, of = re.findall("([0-9]+) / ([0-9]+)", history.inner_text())[0]
     assert at == of
-
-
-def test_a_change_leads_to_the_step_that_wrote_the_value(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links", k=5, state="all"))
+    page.goto(site.at("run", "links", k=5, state="all"))
     page.locator(".state .at", has_text="@4").or_(page.locator(".state .at", has_text="@5")).first.click()
-    expect(page.locator('.st[aria-current="step"]')).to_be_visible()
-
-
-def test_what_the_end_wrote_leads_to_the_end(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links", path="/stop_reason"))
+    expect(cursor).to_be_visible()
+    page.goto(site.at("run", "links", path="/stop_reason"))
     row = page.locator(".state .tr", has=page.locator('.kx[title="/stop_reason"]'))
     expect(row.locator(".at")).to_have_text("end")
     page.keyboard.press("j")
     page.get_by_role("button", name="Next change").click()
     expect(page.locator(".summary")).to_be_visible()
     expect(page.get_by_role("heading", name="State at the end")).to_be_visible()
-
-
-def test_the_last_step_has_used_what_the_run_has_used(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links"))
-    time = page.locator(".budget").filter(has_text="Time").locator("dt b")
-    know_all(page, site, "links")
-    whole = page.locator(".facts b").first.inner_text()
-    expect(time).to_have_text(whole)
-    page.keyboard.press("End")
-    expect(page.locator('.st[aria-current="step"]')).to_be_visible()
-    expect(time).to_have_text(whole)
-
-
-def test_only_rows_in_sight_are_drawn(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links"))
-    expect(page.locator(".st").first).to_be_visible()
-    know_all(page, site, "links")
-    page.keyboard.press("End")
-    expect(page.locator('.st[aria-current="step"]')).to_be_visible()
-    steps = int(page.get_by_role("slider", name="Step").get_attribute("aria-valuemax") or 0) + 1
-    assert page.locator(".st").count() < ROWS_MOST < steps
-
-
-def test_a_search_goes_to_its_hits(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links"))
-    expect(page.locator(".summary")).to_be_visible()
-    page.keyboard.press("/")
-    page.keyboard.type("counts as broken")
-    expect(page.locator(".hit").first).to_be_visible()
-    hits, mark = page.locator(".hits").bounding_box(), page.locator(".hit mark").first.bounding_box()
-    assert hits is not None
-    assert mark is not None
-    assert mark["x"] + mark["width"] < hits["x"] + hits["width"]  # what was looked for is not cut off
-    page.keyboard.press("Enter")
-    expect(page.locator('.hit[aria-current="true"]')).to_be_visible()
-    expect(page.locator('.st[aria-current="step"]')).to_be_visible()
 
 
 def test_the_timeline_is_zoomed_and_dragged(looking: Look, site: Site) -> None:
@@ -130,8 +118,8 @@ def test_the_timeline_is_zoomed_and_dragged(looking: Look, site: Site) -> None:
     page.keyboard.press("+")
     page.keyboard.press("+")
     over, window = page.locator(".time .over").bounding_box(), page.locator(".time .win").bounding_box()
-    assert over is not None
-    assert window is not None
+    assert over
+    assert window
     page.mouse.move(over["x"] + over["width"] * 0.25, over["y"] + 10)
     page.mouse.down()
     expect(slider).to_have_attribute("aria-valuenow", "95")
@@ -147,54 +135,26 @@ def test_the_timeline_is_zoomed_and_dragged(looking: Look, site: Site) -> None:
     expect(shown).not_to_contain_text("239–334")
 
 
-def test_a_failed_run_opens_at_the_step_that_failed(looking: Look, site: Site) -> None:
+def test_each_kind_of_run_opens_where_one_looks_first(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "failed"))
     expect(page.get_by_role("heading", name="Step 0", exact=True)).to_be_visible()
     expect(page.locator(".step-head")).to_contain_text("the run failed here")
     expect(page.get_by_label("Step", exact=True).locator("pre.bad").first).to_contain_text("'/guide/nowhere'")
     expect(page.locator('.st[aria-current="step"].bad')).to_be_visible()
     expect(page.get_by_role("button", name="1 error")).to_be_visible()
-
-
-def test_the_summary_has_the_figures_of_the_whole_run(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "stopped", k="s"))
+    page.goto(site.at("run", "stopped", k="s"))
+    expect(page.locator("h1")).to_contain_text("Check every link")
     used = page.locator(".budget dt b")
     expect(used).to_have_count(4)
     _, time, tokens, _ = used.all_inner_texts()
     assert page.locator(".facts b").all_inner_texts()[:2] == [time, tokens]
-
-
-def test_a_branch_names_each_candidate_by_its_place_and_move(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "search", k=0))
+    page.goto(site.at("run", "search", k=0))
     expect(page.locator(".cand")).to_have_count(15)
     shown = [" ".join(text.split()) for text in page.locator(".cand").all_inner_texts()]
-    assert shown[7].startswith("7 combine 8 / 3")
-    assert shown[8].startswith("7.0 3 - 8/3")
-    assert shown[9].startswith("7.0.0 8 / 1/3")
-    assert shown[10].startswith("8 combine 3 / 8")
+    for number, text in {7: "7 combine 8 / 3", 8: "7.0 3 - 8/3", 9: "7.0.0 8 / 1/3", 10: "8 combine 3 / 8"}.items():
+        assert shown[number].startswith(text)
     expect(page.locator(".cand.chosen")).to_contain_text("7.0.0")
-
-
-def test_a_key_that_finds_nothing_says_so(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links"))
-    expect(page.locator(".summary")).to_be_visible()
-    page.keyboard.press("E")
-    expect(page.locator(".facts")).to_contain_text("No earlier error")
-    page.keyboard.press("j")
-    expect(page.locator(".facts")).not_to_contain_text("No earlier error")
-
-
-def test_a_dialog_goes_with_the_run_that_it_belongs_to(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links"))
-    page.get_by_role("button", name="Fork from here").click()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    page.evaluate("location.hash = '#/bogus/page'")
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
-
-
-def test_the_steps_of_a_fork_count_on_from_its_source(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "fork", k="s"))
+    page.goto(site.at("run", "fork", k="s"))
     steps = page.locator(".budget", has_text="Steps")
     expect(steps).to_contain_text("3 before the fork")
     own = page.locator(".st").count() - 1  # the summary is a row, too
@@ -203,25 +163,42 @@ def test_the_steps_of_a_fork_count_on_from_its_source(looking: Look, site: Site)
     expect(steps.locator("b")).to_have_text("4")
 
 
-def questions(page: Page) -> list[str]:
-    """The questions that the page asks from now on, one entry a request; events are none."""
-    asked: list[str] = []
-
-    def note(request: Request) -> None:
-        if "/api/" in request.url and "/api/events" not in request.url:
-            asked.append(request.url.split("/api/")[1])
-
-    page.on("request", note)
-    return asked
+COUNT_LAYOUTS = """() => {
+  window.laidOut = 0
+  const counted = (proto, name) => {
+    const { get, value, set } = Object.getOwnPropertyDescriptor(proto, name)
+    const count = f => function (...given) { window.laidOut++; return f.apply(this, given) }
+    const made = value ? { value: count(value) } : { get: count(get), set }
+    Object.defineProperty(proto, name, { ...made, configurable: true })
+  }
+  counted(Element.prototype, 'getBoundingClientRect')
+  counted(Element.prototype, 'scrollTop')
+  counted(Element.prototype, 'clientHeight')
+  counted(window, 'getComputedStyle')
+  const field = document.querySelector('#go-to')
+  field.value = '300'
+  field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
+}"""
+"""Counts what the page asks of the browser during a jump: each of these would lay out the whole page at once."""
 
 
 def test_a_run_is_opened_in_two_requests_and_a_jump_is_one(looking: Look, site: Site) -> None:
     page = looking("about:blank", elsewhere=True)
     last: dict[str, str | float | bool] = {"id": site.ids["links"], "from": "0", "mode": "E"}
     assert page.request.get(f"{site.address}/api/find", params=last).ok  # answered once the index is complete
-    asked = questions(page)
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/api/" in request.url and "/api/events" not in request.url:
+            asked.append(request.url.split("/api/")[1])
+
+    def is_at(step: int) -> None:
+        expect(page.get_by_role("heading", name=f"Step {step}", exact=True)).to_be_visible()
+        expect(page.locator(".step-head")).to_be_visible()
+
+    page.on("request", note)
     page.goto(site.at("run", "links", k=20))
-    expect(page.locator(".step-head")).to_be_visible()
+    is_at(20)
     expect(page.locator(".state .tr").first).to_be_visible()
     expect(page.locator('.st[aria-current="step"] .w')).not_to_be_empty()
     assert [each.split("?")[0] for each in asked] == ["run", "several"]
@@ -230,42 +207,136 @@ def test_a_run_is_opened_in_two_requests_and_a_jump_is_one(looking: Look, site: 
     asked.clear()
     page.locator("#go-to").fill("350")
     page.locator("#go-to").press("Enter")
-    expect(page.get_by_role("heading", name="Step 350", exact=True)).to_be_visible()
-    expect(page.locator(".step-head")).to_be_visible()
+    is_at(350)
     expect(page.locator('.st[aria-current="step"] .w')).not_to_be_empty()
     expect(page.locator('.st[aria-current="step"]')).to_be_in_viewport()
     assert [each.split("?")[0] for each in asked] == ["several"]
-    assert page.locator(".st").count() < 80, "only the rows in sight are drawn"
     asked.clear()
     page.keyboard.press("k")
-    expect(page.get_by_role("heading", name="Step 349", exact=True)).to_be_visible()
-    expect(page.locator(".step-head")).to_be_visible()
+    is_at(349)
     (one,) = asked
     assert sorted(each.split("?")[0] for each in parse_qs(one.partition("?")[2])["ask"]) == ["changes", "step"]
-
-
-def test_a_drawing_asks_the_browser_for_no_layout(looking: Look, site: Site) -> None:
-    """What the page asks of the browser during a jump, counted: each of these would lay out the whole page at once."""
-    page = looking(site.at("run", "links", k=20))
-    expect(page.locator(".step-head")).to_be_visible()
-    page.evaluate(
-        """() => {
-          window.laidOut = 0
-          const counted = (proto, name) => {
-            const { get, value, set } = Object.getOwnPropertyDescriptor(proto, name)
-            const count = f => function (...given) { window.laidOut++; return f.apply(this, given) }
-            const made = value ? { value: count(value) } : { get: count(get), set }
-            Object.defineProperty(proto, name, { ...made, configurable: true })
-          }
-          counted(Element.prototype, 'getBoundingClientRect')
-          counted(Element.prototype, 'scrollTop')
-          counted(Element.prototype, 'clientHeight')
-          counted(window, 'getComputedStyle')
-          const field = document.querySelector('#go-to')
-          field.value = '300'
-          field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }))
-        }"""
-    )
-    expect(page.get_by_role("heading", name="Step 300", exact=True)).to_be_visible()
-    expect(page.locator(".step-head")).to_be_visible()
+    page.evaluate(COUNT_LAYOUTS)
+    is_at(300)
     assert page.evaluate("window.laidOut") <= 2, "the list's own scroll event may ask where it is"
+
+
+ACTIONS, MEMBERS = 500, 1_000
+
+
+class Wide(StateSchema):
+    """Nothing but what every state has."""
+
+
+class Heads(AgentModule[Wide]):
+    """Asks for many pages at once, then for a list of them."""
+
+    def __init__(self) -> None:
+        self.tools = {"head": self.head, "listing": self.listing}
+
+    def init_state(self, task: str, **inputs: Any) -> Wide:
+        """Return an empty state."""
+        return Wide()
+
+    def decide(self, state: Wide) -> Decision:
+        """Return 500 actions, then one."""
+        if state.current_step == 0:
+            return Decision.act([Action("head", {"number": number}) for number in range(ACTIONS)])
+        return Decision.act(Action("listing")) if state.current_step == 1 else Decision.final("done")
+
+    def reduce(self, state: Wide, decision: Decision, observation: Observation) -> None:
+        """Change nothing."""
+
+    async def head(self, number: int) -> int:
+        """Return a status; some pages do not answer."""
+        if number % 200 == 150:
+            raise TimeoutError(f"no answer from page {number}")
+        return 200
+
+    async def listing(self) -> list[str]:
+        """Return the pages."""
+        return [f"/page/{number}" for number in range(MEMBERS)]
+
+
+def test_a_step_of_500_actions_shows_the_failed_ones_first(looking: Look, browser: Browser, acted: Site) -> None:
+    with ThreadPoolExecutor(1) as pool:  # Playwright keeps an event loop running in this thread
+        wide = pool.submit(Engine(Heads(), traces=acted.folder, seed=1).run, "Ask many pages.").result().trace.run_id
+    page = looking(acted.at("run", wide, k=0))
+    expect(page.locator(".step-head")).to_contain_text("2 of 500 failed")
+    expect(page.locator(".matrix button")).to_have_count(ACTIONS)
+    expect(page.locator(".matrix button.bad")).to_have_count(2)
+    for number, text in enumerate(["no answer from page 150", "no answer from page 350", "head(number=0)"]):
+        expect(page.locator(".action").nth(number)).to_contain_text(text)
+    page.get_by_role("button", name="2 failed").click()
+    expect(page.locator(".action")).to_have_count(2)
+    page.locator(".matrix button").nth(499).click()
+    expect(page.locator("#call-s0a499")).to_be_in_viewport()
+    out = acted.folder / "wide.html"
+    with out.open("wb") as file:
+        write_page([acted.folder / f"{wide}.trace.jsonl"], file)
+    exported = browser.new_page()
+    for each, address in ((page, acted.at("run", wide, k=1)), (exported, f"{out.as_uri()}#/run/{wide}?k=1")):
+        each.goto(address)
+        result = each.locator(".action .res")
+        expect(result).to_contain_text(f"{MEMBERS - 200} more")
+        result.get_by_role("button", name="Show all as JSON").click()
+        expect(result.locator("pre")).to_contain_text(f'"/page/{MEMBERS - 1}"')
+    exported.close()
+    page.close()
+    out.unlink()
+    (acted.folder / f"{wide}.trace.jsonl").unlink()
+
+
+LONG = 10_000_000
+TEXT = "w " * (LONG // 2 - 4) + "The end."
+KEYS = 100_000
+NODES_MOST = 4_000
+"""Elements of the page, whatever the state holds."""
+
+
+@pytest.fixture
+def large(acted: Site) -> Iterator[str]:
+    """A run whose state has a text of ten megabytes, a picture and many keys."""
+    docs = read_docs(acted.folder / f"{acted.ids['game']}.trace.jsonl")
+    docs[0]["run_id"] = "large"
+    snapshot = next(doc for doc in docs if doc["kind"] == "snapshot")
+    many = {f"key {i}": i for i in range(KEYS)}
+    snapshot["state"]["metadata"] = {"picture": png(1200, 800), "text": TEXT, "many": many}
+    path = acted.folder / "large.trace.jsonl"
+    write_docs(path, docs)
+    yield "large"
+    path.unlink()
+
+
+def test_a_large_value_is_shown_in_part_found_in_and_saved(looking: Look, acted: Site, large: str) -> None:
+    page = looking(acted.at("run", large, k=0, state="all"))
+    state = page.locator(".state")
+    many = state.locator(".tr", has=page.get_by_role("button", name="many", exact=True))
+    expect(many).to_contain_text("key 0, key 1")  # once the server has read it
+    page.get_by_role("button", name="Unfold many").click()
+    expect(state.locator(".kx", has_text="key 199")).to_be_visible()
+    page.get_by_role("button", name="200 more of 100,000").click()
+    expect(state.locator(".kx", has_text="key 399")).to_be_visible()
+    page.get_by_role("button", name="Fold many").click()
+    page.get_by_role("button", name="Unfold picture").click()
+    expect(state.locator("img")).to_have_js_property("naturalWidth", 1200)
+    page.get_by_role("button", name="Fold picture").click()
+    page.get_by_role("button", name="Unfold text").click()
+    expect(state.locator(".big")).to_contain_text("2,000 of 10,000,000 characters")
+    state.get_by_role("button", name="Show 65,536 more").click()
+    expect(state.locator(".big")).to_contain_text("67,536 of 10,000,000 characters")
+    state.get_by_role("button", name="Find in it").click()
+    for words, answer in (("the END", f"at character {LONG - 7:,} of {LONG:,}"), ("nowhere", "It is not in this text")):
+        page.get_by_label("Find in this text").fill(words)
+        page.keyboard.press("Enter")
+        expect(state.get_by_role("status")).to_contain_text(answer)
+        if words == "the END":
+            expect(state.locator("mark")).to_have_text("The end")
+    with page.expect_download() as saved:
+        state.get_by_role("button", name="Save").click()
+    assert saved.value.suggested_filename == "text.txt"
+    assert saved.value.path().read_text(encoding="utf-8") == TEXT
+    assert overflow(page) <= 0
+    assert page.locator("*").count() < NODES_MOST
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", name="Step 1", exact=True)).to_be_visible()

@@ -1,21 +1,16 @@
-"""The list of runs: searched, sorted, filtered, unfolded, selected; with the mouse, and by keys alone."""
+"""A person finds runs in the list: searched, sorted, filtered, unfolded, selected; by keys and with the mouse."""
 
 import re
 import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 from view_pages import Look, Site
 from view_server import serving
 
 SETTLE_MS = 400
-"""How long the page waits before it asks for a list anew."""
-
-
-def titles(page: Page) -> list[str]:
-    """What the lines call their runs, from top to bottom."""
-    return [text.strip() for text in page.locator(".run-title > a").all_inner_texts()]
+"""How long the page waits before it asks for a list again."""
 
 
 def test_families_are_folded_and_unfold_by_keys(looking: Look, site: Site) -> None:
@@ -23,7 +18,7 @@ def test_families_are_folded_and_unfold_by_keys(looking: Look, site: Site) -> No
     expect(page.locator(".run-row")).to_have_count(10)
     expect(page.locator(f'[data-line="{site.ids["game"]}"] .fold')).to_contain_text("2 forks")
     page.keyboard.press("j")
-    row = page.locator(f'[data-line="{site.ids["search"]}"]')
+    row, children = page.locator(f'[data-line="{site.ids["search"]}"]'), page.locator(".run-row.child")
     for _ in range(12):
         if row.evaluate("row => row === document.activeElement"):
             break
@@ -31,70 +26,76 @@ def test_families_are_folded_and_unfold_by_keys(looking: Look, site: Site) -> No
     expect(row).to_have_attribute("aria-expanded", "false")
     page.keyboard.press("ArrowRight")
     expect(row).to_have_attribute("aria-expanded", "true")
-    expect(page.locator(".run-row.child")).to_have_count(13)
-    assert "8 / 3" in titles(page)
-    assert "no solution" in page.locator(".run-row.child").first.inner_text()
+    expect(children).to_have_count(13)
+    assert "8 / 3" in [text.strip() for text in page.locator(".run-title > a").all_inner_texts()]
+    assert "no solution" in children.first.inner_text()
     page.keyboard.press("ArrowRight")
     expect(page.locator(f'[data-line="{site.ids["search"]}~0.0"]')).to_be_focused()
     page.reload()
-    expect(page.locator(".run-row.child")).to_have_count(13)
+    expect(children).to_have_count(13)
     page.keyboard.press("j")
-    page.locator(f'[data-line="{site.ids["search"]}"]').focus()
+    row.focus()
     page.keyboard.press("ArrowLeft")
-    expect(page.locator(".run-row.child")).to_have_count(0)
+    expect(children).to_have_count(0)
+    page.goto(site.at(q="roman"))
+    expect(page.locator(".run-row")).to_have_count(1)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/run/{site.ids['agent']}*")
 
 
-def test_a_search_and_filters_let_through_what_fits(looking: Look, site: Site) -> None:
-    page = looking(site.at())
-    expect(page.locator(".run-row")).to_have_count(10)
+def test_a_search_filters_and_heads_let_through_what_fits(looking: Look, site: Site) -> None:
+    page = looking(site.at(), width=1440)
+    rows, search = page.locator(".run-row"), page.get_by_label("Search runs")
+    expect(rows).to_have_count(10)
+    row = page.locator(f'[data-line="{site.ids["stopped"]}"]')
+    status, shape = row.locator(".status").bounding_box(), row.locator(".shape").bounding_box()
+    assert status
+    assert shape
+    assert status["x"] + status["width"] <= shape["x"]
+    expect(page.locator(f'[data-line="{site.ids["research"]}"] .c-cost')).to_contain_text("not known")
     page.keyboard.press("/")
     page.keyboard.type("links steps>100")
-    expect(page.locator(".run-row")).to_have_count(1)
+    expect(rows).to_have_count(1)
     assert "q=links" in page.url
     expect(page.locator(".tray")).to_contain_text("383 steps")
-    page.get_by_label("Search runs").fill("nothing like that")
+    search.fill("nothing like that")
     expect(page.get_by_text("No run fits")).to_be_visible()
     expect(page.get_by_role("button", name="all 0", exact=True)).to_be_visible()
-    page.get_by_label("Search runs").fill("steps>abc foo:bar")
+    search.fill("steps>abc foo:bar")
     expect(page.get_by_text("after steps> there must be a number")).to_be_visible()
     expect(page.get_by_text("“foo:bar” is read as a word: the filters are status:, reason:")).to_be_visible()
     page.get_by_role("button", name="Clear the filter").click()
-    expect(page.locator(".run-row")).to_have_count(10)
+    expect(rows).to_have_count(10)
     page.get_by_role("button", name=re.compile("^waiting")).click()
-    expect(page.locator(".run-row")).to_have_count(1)
+    expect(rows).to_have_count(1)
     page.get_by_role("button", name=re.compile("^all")).click()
     page.get_by_text("Filter", exact=True).click()
-    page.get_by_label("up to").first.fill("3")
-    page.keyboard.press("Enter")
+    expect(page.locator(".popover fieldset")).not_to_have_count(0)
+    expect(page.locator(".popover fieldset:not(:has(input, select))")).to_have_count(0)
+    page.get_by_label("Any tag").select_option("nightly")
+    expect(rows).to_have_count(3)
+    page.get_by_role("group", name="Time in seconds").get_by_label("from").fill("60")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("button", name="No longer steps up to 3")).to_be_visible()
-    assert "max_steps=3" in page.url
-
-
-def test_what_is_typed_in_a_filter_stays_when_the_list_changes(looking: Look, site: Site) -> None:
-    page = looking(site.at())
-    expect(page.locator(".run-row")).to_have_count(10)
-    page.get_by_text("Filter", exact=True).click()
-    field = page.get_by_label("up to").first
+    expect(rows).to_have_count(2)
+    page.goto(site.at())
+    expect(rows).to_have_count(10)
+    field, head = page.get_by_label("up to").first, page.get_by_role("columnheader", name="Steps")
+    if not field.is_visible():
+        page.get_by_text("Filter", exact=True).click()
     field.press_sequentially("3")
     page.evaluate("location.hash = '#/?sort=steps'")
-    expect(page.get_by_role("columnheader", name="Steps")).to_have_attribute("aria-sort", "descending")
-    expect(field).to_have_value("3")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    expect(rows.first).to_contain_text("383")
+    expect(field).to_have_value("3")  # what is typed stays when the list changes
     field.press("Enter")
+    assert "max_steps=3" in page.url
     page.get_by_role("button", name="No longer steps up to 3").click()
     expect(field).to_have_value("")
-
-
-def test_a_head_sorts(looking: Look, site: Site) -> None:
-    page = looking(site.at())
-    expect(page.locator(".run-row")).to_have_count(10)
-    page.get_by_role("button", name="Steps").click()
-    head = page.get_by_role("columnheader", name="Steps")
-    expect(head).to_have_attribute("aria-sort", "descending")
-    expect(page.locator(".run-row").first).to_contain_text("383")
-    page.get_by_role("button", name="Steps").click()
+    page.get_by_text("Filter", exact=True).click()
+    head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
-    expect(page.locator(".run-row").last).to_contain_text("383")
+    expect(rows.last).to_contain_text("383")
 
 
 def test_two_that_are_selected_are_added_up_and_compared(looking: Look, site: Site) -> None:
@@ -114,57 +115,27 @@ def test_two_that_are_selected_are_added_up_and_compared(looking: Look, site: Si
     expect(tray).to_contain_text("10 runs")
 
 
-def test_enter_opens_the_run(looking: Look, site: Site) -> None:
-    page = looking(site.at(q="roman"))
-    expect(page.locator(".run-row")).to_have_count(1)
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"**/run/{site.ids['agent']}*")
-
-
-def test_a_row_keeps_its_columns_apart_and_the_form_has_no_empty_filter(looking: Look, site: Site) -> None:
-    page = looking(site.at(), width=1440)
-    expect(page.locator(".run-row")).to_have_count(10)
-    row = page.locator(f'[data-line="{site.ids["stopped"]}"]')
-    status, shape = row.locator(".status").bounding_box(), row.locator(".shape").bounding_box()
-    assert status is not None
-    assert shape is not None
-    assert status["x"] + status["width"] <= shape["x"]
-    expect(page.locator(f'[data-line="{site.ids["research"]}"] .c-cost')).to_contain_text("not known")
-    page.get_by_text("Filter", exact=True).click()
-    expect(page.locator(".popover fieldset")).not_to_have_count(0)
-    expect(page.locator(".popover fieldset:not(:has(input, select))")).to_have_count(0)
-    page.get_by_label("Any tag").select_option("nightly")
-    expect(page.locator(".run-row")).to_have_count(3)
-    page.get_by_role("group", name="Time in seconds").get_by_label("from").fill("60")
-    page.keyboard.press("Tab")
-    expect(page.locator(".run-row")).to_have_count(2)
-
-
-def test_the_list_and_each_filter_are_asked_for_once(looking: Look, site: Site) -> None:
+def test_the_list_is_asked_for_once_and_no_change_is_missed(looking: Look, site: Site, acted: Site) -> None:
     page = looking("about:blank", elsewhere=True)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
     with page.expect_response(lambda answer: "/api/events" in answer.url):
         page.goto(site.at())
-    expect(page.locator(".run-row")).to_have_count(10)
+    rows = page.locator(".run-row")
+    expect(rows).to_have_count(10)
     page.get_by_label("Search runs").fill("links steps>100")
-    expect(page.locator(".run-row")).to_have_count(1)
+    expect(rows).to_have_count(1)
     page.get_by_label("Search runs").fill("")
-    expect(page.locator(".run-row")).to_have_count(10)
+    expect(rows).to_have_count(10)
     page.get_by_role("button", name=re.compile("^waiting")).click()
-    expect(page.locator(".run-row")).to_have_count(1)
-    page.wait_for_timeout(2 * SETTLE_MS)  # a list that were asked for anew would be asked for by then
+    expect(rows).to_have_count(1)
+    page.wait_for_timeout(2 * SETTLE_MS)  # a list that were asked for again would be asked for by then
     assert sum("/api/runs?" in url for url in asked) == 4
     assert sum("/api/events" in url for url in asked) == 1, "one stream of events for all lists"
-
-
-def test_a_change_between_the_answer_and_the_stream_is_not_missed(looking: Look, acted: Site) -> None:
-    """The stream begins with a mark: if the list is older than that, it is asked for again."""
-    page = looking("about:blank", elsewhere=True)
+    # the stream begins with a mark: if the list is older than that, it is asked for again
+    page.goto("about:blank")
     page.route("**/api/events*", lambda route: route.abort())  # an event stream tries again by itself
     page.goto(acted.at())
-    rows = page.locator(".run-row")
     expect(rows.first).to_be_visible()
     before = rows.count()
     source = acted.folder / f"{acted.ids['links']}.trace.jsonl"  # the copy of a fork would be folded into its family
@@ -194,13 +165,12 @@ def test_nothing_moves_once_the_list_is_drawn(looking: Look, acted: Site, tmp_pa
         held: list[Route] = []
         page.route(re.compile(r"/api/evaluations\?$"), lambda route: held.append(route))  # the samples take their time
         page.goto(f"http://127.0.0.1:{server.port}/")
-        cards = page.locator(".ev-card")
         expect(page.locator(".ev-card[aria-busy]")).to_have_count(2 if width > 760 else 1)
         expect(page.locator(".run-row").first).to_be_visible()
         while not held:
             page.wait_for_timeout(20)
         held[0].continue_()
-        expect(cards.first).to_contain_text("0.667 passed")
+        expect(page.locator(".ev-card").first).to_contain_text("0.667 passed")
         expect(page.locator(".ev-card[aria-busy]")).to_have_count(0)
         assert page.evaluate("shifted") == []
 

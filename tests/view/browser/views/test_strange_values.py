@@ -42,7 +42,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.port}"
 
 
-def test_a_time_beyond_all_dates_takes_no_row_with_it(looking: Look, address: str) -> None:
+def test_strange_figures_and_texts_take_nothing_with_them(looking: Look, address: str) -> None:
     page = looking(address)
     expect(page.locator(".run-row")).to_have_count(7)
     expect(page.locator(".run-row .c-what")).to_have_count(7)
@@ -51,28 +51,27 @@ def test_a_time_beyond_all_dates_takes_no_row_with_it(looking: Look, address: st
         expect(page.get_by_role("heading", name="Summary")).to_be_visible()
         expect(page.locator("main")).to_contain_text("which?")
         expect(page.locator("main")).to_contain_text(f"until {LATE:g} s after 1970")
-
-
-def test_a_text_that_nests_too_deeply_is_shown_as_it_is(looking: Look, address: str) -> None:
-    page = looking(f"{address}/#/run/deep?k=0")
+    page.goto(f"{address}/#/run/deep?k=0")
     expect(page.locator(".chat")).to_contain_text(">" * 1_990 + " deep")
     expect(page.locator(".chat strong", has_text="after")).to_be_visible()
     # The parser can go this deep, and 1,990 deep as well once the browser has compiled it: a limit of our own decides.
     expect(page.locator(".chat")).to_contain_text(">" * 150 + " parsed")
     expect(page.locator(".chat blockquote p")).to_have_text(["quoted"])
     expect(page.locator(".steps")).to_contain_text("Summary")
-
-
-def test_a_sign_that_turns_the_line_round_is_named(looking: Look, address: str) -> None:
-    page = looking(address)
+    page.goto(address)
     expect(page.get_by_label("Any module")).to_contain_text("⟨U+202E⟩M")
     assert TURN not in page.locator("body").inner_text()
     page.goto(f"{address}/#/run/turned?k=0")
     expect(page.locator(".tool b").first).to_have_text("rm⟨U+202E⟩gnp.exe")
     assert TURN not in page.locator("body").inner_text()
+    page.goto(f"{address}/#/run/past")
+    expect(page.locator(".ask .since")).to_contain_text("the time to answer passed on 1/1/1970")
+    page.goto(f"{address}/#/run/many?k=0")
+    expect(page.get_by_role("heading", name="2,000 actions, of which the first 500 are here")).to_be_visible()
+    expect(page.locator(".matrix button")).to_have_count(500)
 
 
-def test_the_page_names_what_a_terminal_escapes(looking: Look, address: str) -> None:
+def test_the_page_names_what_a_terminal_escapes_and_leaves_what_writing_needs(looking: Look, address: str) -> None:
     page = looking(address)
     named = page.evaluate("""async () => {
       const { visible } = await import("/text.js")
@@ -82,10 +81,7 @@ def test_the_page_names_what_a_terminal_escapes(looking: Look, address: str) -> 
     escaped = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000 and printable(chr(code)) != chr(code)]
     assert {*escaped} - {*named} == {ord("\t"), ord("\n")}
     assert {*named} <= {*escaped}
-
-
-def test_a_joiner_that_writing_needs_is_left_in_it(looking: Look, address: str) -> None:
-    page = looking(address)
+    page.goto(address)
     needed = ["\U0001f469\u200d\U0001f4bb", "\u2764\ufe0f\u200d\U0001f525", "\U0001f468\U0001f3fd\u200d\U0001f680"]
     needed += ["\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0915\u094d\u200d\u0937"]
     smuggled = [
@@ -99,14 +95,3 @@ def test_a_joiner_that_writing_needs_is_left_in_it(looking: Look, address: str) 
     shown = page.evaluate("async (all) => all.map((await import('/text.js')).visible)", needed + smuggled)
     assert shown[: len(needed)] == needed
     assert all("\u27e8U+200" in each and "\u200d" not in each and "\u200c" not in each for each in shown[len(needed) :])
-
-
-def test_the_page_says_that_a_deadline_has_passed(looking: Look, address: str) -> None:
-    page = looking(f"{address}/#/run/past")
-    expect(page.locator(".ask .since")).to_contain_text("the time to answer passed on 1/1/1970")
-
-
-def test_a_part_of_many_actions_is_named_as_a_part(looking: Look, address: str) -> None:
-    page = looking(f"{address}/#/run/many?k=0")
-    expect(page.get_by_role("heading", name="2,000 actions, of which the first 500 are here")).to_be_visible()
-    expect(page.locator(".matrix button")).to_have_count(500)
