@@ -3,8 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...traces.errors import DivergenceError
+from ...traces.errors import DivergenceError, PatchError
+from ...traces.json_patch.operations import Change, changes_of
 
+_LONGEST = 200
 OTHER_VERSION = "schema_version"
 """The phase of a divergence between versions of the state class."""
 
@@ -26,17 +28,29 @@ class Divergence:
     actual: Any
     patch: list[dict[str, Any]] = field(default_factory=list)
     run: str | None = None
+    before: Any = field(default=None, repr=False, compare=False)
+    """The recorded document that `patch` changes, if it is not `expected`."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changed values, if both sides are documents."""
+        try:
+            return changes_of(self.expected if self.before is None else self.before, self.patch)
+        except PatchError:  # what was recorded is no document
+            return ()
 
     def __str__(self) -> str:
-        places = ", ".join(op["path"] or "/" for op in self.patch[:3])
-        more = f" and {len(self.patch) - 3} more" if len(self.patch) > 3 else ""
-        where = f" at {places}{more}" if self.patch else ""
-        place = f"step {self.step}, {self.phase}{where}" + (f" of child run {self.run}" if self.run else "")
-        return f"{place}: recorded {_short(self.expected)}, now {_short(self.actual)}"
+        place = f"step {self.step}, {self.phase}" + (f" of child run {self.run}" if self.run else "")
+        changes = [(change.path or "/", *shortened(change.old, change.new)) for change in self.changes]
+        if not changes:
+            recorded, now = shortened(self.expected, self.actual)
+            return f"{place}: recorded {recorded}, now {now}"
+        shown = ", ".join(f"{path} (recorded {recorded}, now {now})" for path, recorded, now in changes[:3])
+        return f"{place} at {shown}{f' and {len(changes) - 3} more' if len(changes) > 3 else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__ if name != "before"}
 
 
 def pinned_elsewhere(run_id: str, step: int, phase: str, name: str, earlier: str, value: str) -> DivergenceError:
@@ -48,6 +62,15 @@ def pinned_elsewhere(run_id: str, step: int, phase: str, name: str, earlier: str
     )
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."
+def shortened(recorded: Any, now: Any) -> tuple[str, str]:
+    """Return two values as short texts.
+
+    The texts have at most 200 characters, and begin shortly before the first difference.
+    """
+    texts = [repr(recorded), repr(now)]
+    same = next((i for i, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
+    start = max(same - 60, 0)
+    if max(map(len, texts)) > _LONGEST and start:
+        texts = [f"...{text[start:]}" for text in texts]
+    one, other = (text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..." for text in texts)
+    return one, other

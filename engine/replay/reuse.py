@@ -137,10 +137,10 @@ class Reuse:
     source's unfinished step that has no outcome runs live too, but does not end reuse, because the other calls of that
     step ran beside it. A call that was waiting for an answer is entered again, and reuses the outcomes inside it.
 
-    If the source's trace no longer exists (None), `missing` says so, and nothing is reused. A trace or blob that is
-    damaged ends the run instead: `take` and `answer` raise its TraceError, since a call whose outcome cannot be read
-    has happened. `provided` has answers for the source's unfinished step, by request. Calls with a name in `live_calls`
-    are made live, and do not end reuse.
+    A source with a corrupt line raises TraceCorruptError. If the source's trace no longer exists (None), `missing` says
+    so, and nothing is reused. A trace or blob that is damaged ends the run instead: `take` and `answer` raise its
+    TraceError, since a call whose outcome cannot be read has happened. `provided` has answers for the source's
+    unfinished step, by request. Calls with a name in `live_calls` are made live, and do not end reuse.
     """
 
     def __init__(
@@ -156,6 +156,8 @@ class Reuse:
         self.run_id = run_id
         self.at = at
         self.source = source
+        if source is not None:
+            source.check_lines()
         self._live_calls = live_calls
         self._report: ReportLive | None = None
         self._given = provided

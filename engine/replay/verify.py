@@ -222,7 +222,7 @@ class _Verification:
         if not difference:
             return want.state
         patch = orjson.loads(orjson.dumps(want.patch))
-        self.found.append(Divergence(step.index, "reduce", step.patch, patch, difference))
+        self.found.append(Divergence(step.index, "reduce", step.patch, patch, difference, before=expected))
         return None
 
     async def _compare(

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 from uuid import UUID, uuid4
@@ -25,7 +26,7 @@ from .hooks.stop_conditions import Judge as StepsJudge
 from .hooks.stop_conditions import StopCondition
 from .judge import AgentJudge
 from .loop.module import AgentLoop
-from .loop.policy import as_policy, hooks_of
+from .loop.policy import as_policy, check_names, hooks_of
 from .loop.setup import Setup
 from .modes import ToolMode
 from .runs.batch import Batch, run_batch, stream_batch
@@ -243,7 +244,10 @@ class Agent(BaseModel):
             base_factor=self.backoff_base_factor,
             jitter=self.backoff_jitter,
         )
-        tools = self.all_tools if self.policy is None else self.policy.offered(self.all_tools)
+        tools = self.all_tools
+        if self.policy is not None:
+            check_names(self.policy, tools, self.tools)
+            tools = self.policy.offered(tools)
         setup = Setup(
             name=self.name,
             generator=self.generator,
@@ -274,9 +278,10 @@ class Agent(BaseModel):
 
         Args:
             goal: the work to do; the budget, resources and criteria of a Task apply as well.
-            reset: whether to start a new conversation; otherwise the run continues `self.trajectory`.
-            trajectory: a conversation to continue instead; the run's events are added to it, and `self.trajectory` does
-                not change.
+            reset: whether to start a new conversation; otherwise the run continues a copy of `self.trajectory`, and the
+                trajectories of earlier calls stay as they were.
+            trajectory: a conversation to continue instead; the run's events are added to it, it is returned, and
+                `self.trajectory` does not change.
 
         Errors of models and tools are events of the trajectory and are not raised. A run that waits for an answer has
         no AgentEnd yet; see `resume`. If the caller is cancelled, the run is recorded as cancelled and the cancellation
@@ -331,7 +336,10 @@ class Agent(BaseModel):
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
     ) -> Trajectory:
-        """Resume a run of this agent from its trace; see `Engine.aresume`."""
+        """Resume a run of this agent from its trace; see `Engine.aresume`.
+
+        A run that this agent's `max_steps` has stopped continues once `max_steps` is larger.
+        """
         options: dict[str, Any] = {"on_divergence": on_divergence, "without_files": without_files}
         return await resumed(self, trace, value, request=request, budget=budget, **options)
 
@@ -434,7 +442,7 @@ class Agent(BaseModel):
                 raise TypeError(no_setting(name, fields))
         values = {name: _copied(getattr(self, name)) for name in fields}
         if "trajectory" not in overrides:
-            values["trajectory"] = _copy_of(self.trajectory)
+            values["trajectory"] = copy(self.trajectory)
         return type(self)(**values | overrides)
 
     def configure(self, **overrides: Any) -> "Agent":
@@ -446,18 +454,6 @@ def _copied(value: Any) -> Any:
     if isinstance(value, list):
         return list(value)
     return dict(value) if isinstance(value, dict) else value
-
-
-def _copy_of(trajectory: Trajectory) -> Trajectory:
-    copy = Trajectory(
-        session_id=trajectory.session_id,
-        agent_id=trajectory.agent_id,
-        system_prompt=trajectory.system_prompt,
-        events=list(trajectory.events),
-        last_run=trajectory.last_run,
-    )
-    copy.trace = trajectory.trace_or_none
-    return copy
 
 
 def _flattened(items: Any) -> list[Any]:

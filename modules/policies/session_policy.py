@@ -88,6 +88,10 @@ class SessionPolicy(BaseModel):
         rules = self.rules
         return [tool for tool in tools if rules is None or not rules.denies_whole(tool.wire_name)]
 
+    def misspelt(self, names: Sequence[str]) -> str | None:
+        """Return which rule misspells one of the tools, or None."""
+        return None if self.rules is None else self.rules.misspelt(names)
+
     def describe(self) -> dict[str, Any]:
         """Return the policy's name and settings as JSON, as traces have them.
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import AgentModule, Divergence, Engine, MakesModule
-from ..errors import DivergenceError, PatchError
-from ..traces import Trace, changes_of
+from ..engine.replay.divergence import shortened
+from ..errors import DivergenceError
+from ..traces import Trace
 
 _SHOWN = 5
 
@@ -75,32 +76,24 @@ def _report(trace: Trace, named: str, divergences: list[Divergence]) -> str:
             "`refold fork` migrate it."
         )
     lines = [f"{named} no longer does what {trace.run_id} recorded; first at step {first.step}, in {first.phase}:"]
-    lines += [f"  {line}" for line in _differences(trace, first)]
+    lines += [f"  {line}" for line in _differences(first)]
     if len(divergences) > 1:
         lines.append(f"{len(divergences) - 1} more:")
         for each in divergences[1:_SHOWN]:
-            lines += [f"  step {each.step}, in {each.phase}:", *(f"    {line}" for line in _differences(trace, each))]
+            lines += [f"  step {each.step}, in {each.phase}:", *(f"    {line}" for line in _differences(each))]
     lines.append("If the change is intended, record the run again. A new schema_version of the state skips old traces.")
     return "\n".join(lines)
 
 
-def _differences(trace: Trace, divergence: Divergence) -> list[str]:
+def _differences(divergence: Divergence) -> list[str]:
     """Return the lines about a divergence.
 
     If both sides are documents, each differing path has a line.
     """
-    is_committed = divergence.phase == "reduce" and divergence.step < len(trace.steps)
-    recorded = trace.state(divergence.step + 1) if is_committed else divergence.expected
-    try:
-        changes = changes_of(recorded, divergence.patch)
-    except PatchError:  # what was recorded is no document
-        changes = ()
+    changes = divergence.changes
     if not changes:
-        return [f"recorded: {_short(divergence.expected)}", f"today:    {_short(divergence.actual)}"]
-    lines = [f"{c.path or '/'}: recorded {_short(c.old)}, today {_short(c.new)}" for c in changes[:_SHOWN]]
+        recorded, now = shortened(divergence.expected, divergence.actual)
+        return [f"recorded: {recorded}", f"today:    {now}"]
+    pairs = [(change.path or "/", *shortened(change.old, change.new)) for change in changes[:_SHOWN]]
+    lines = [f"{path}: recorded {recorded}, today {now}" for path, recorded, now in pairs]
     return [*lines, f"and {len(changes) - _SHOWN} more places"] if len(changes) > _SHOWN else lines
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:197] + "..."

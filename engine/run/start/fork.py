@@ -4,13 +4,14 @@ A fork starts from an edited state of another run, and its header has a link to 
 """
 
 import inspect
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import orjson
 
 from ....traces import Trace
-from ....traces.errors import PatchError, StateError, TraceError, UsageError
+from ....traces.errors import PatchError, StateError, TraceCorruptError, TraceError, UsageError
 from ....traces.json_patch.apply import split_pointer
 from ....traces.json_patch.diff import make_patch
 from ....traces.json_patch.fold import patched
@@ -19,17 +20,20 @@ from ...effects.budget import RuntimeBudget
 from ...effects.json_values import json_result
 from ...effects.redaction import Redactor
 from ...effects.request_digest import part_at
+from ...endings import StopReason
 from ...errors import StateValueError, engine_owned
+from ...loop.loop import final_reason
 from ...module import Module, import_path
 from ...replay.configuration import changed_configuration, configuration
 from ...replay.reuse import Reuse, link_to, linked
 from ...state.commit import fold_step
-from ...state.model import StateSchema, assemble, dump
+from ...state.model import StateSchema, dump
 from .lost_files import refuse_lost_files
 from .plan import RunOptions, RunPlan
 from .trace_place import TraceHome, place_in
 
 S = TypeVar("S", bound=StateSchema)
+log = logging.getLogger("refold")
 
 Edit = Callable[[Any], Any] | Mapping[str, Any]
 """A function that changes the draft of a state, as `reduce` does; or values to set, by JSON Pointer."""
@@ -62,6 +66,9 @@ def plan_of_fork(
     try:
         document = source.state(index)
         record = source.state_record(index)
+        source.until(record.hash).check_lines()
+    except TraceCorruptError:
+        raise
     except TraceError as error:
         raise UsageError(f"run {source.run_id} cannot be forked: {error}") from error
     if header["state"] != import_path(cls):
@@ -70,11 +77,12 @@ def plan_of_fork(
     if changed := changed_configuration(module, source):
         start = _edited(cls, document, changed)[0].to_dict()
     state, patch = _edited(cls, start, edit)
-    budget = budget or RuntimeBudget.from_dict(source.budget)
-    limit = max(budget.max_steps, state.current_step, 1)
-    if state.max_steps != limit:
-        state = assemble(cls, {**state.__dict__, "max_steps": limit}, ("max_steps",))
-        patch.append({"op": "replace", "path": "/max_steps", "value": limit})
+    own = budget or RuntimeBudget.from_dict(source.budget)
+    state, limited = with_limit(state, own.max_steps, raised=budget is not None), state
+    if state is not limited:
+        patch = []  # `_proven` computes the patch
+    budget = own
+    _warn_of_dead_end(source, state, index)
     data = dump(state)
     if redactor is not None and (cleaned := redactor.json(data)) is not data:
         state, data = cls.from_dict(orjson.loads(cleaned)), cleaned
@@ -95,6 +103,39 @@ def plan_of_fork(
         parent["reuse_effects"] = {**link, "live": sorted(live_calls)} if live_calls else link
         reuse = Reuse(source, source.run_id, index, answers or {}, live_calls=live_calls)
     return RunPlan.forked(module, source, parent, budget, options, home, state, reuse)
+
+
+def with_limit(state: S, most: int, *, raised: bool) -> S:
+    """Return a state under a limit of steps.
+
+    If the limit was raised, a run that had stopped at its own `max_steps` continues.
+    """
+    limit = max(most, state.current_step, 1)
+    reason = state.stop_reason
+    if raised and reason == StopReason.max_steps and state.current_step < limit:
+        reason = None
+    if (state.max_steps, state.stop_reason) == (limit, reason):
+        return state
+    return type(state).from_dict({**state.to_dict(), "max_steps": limit, "stop_reason": reason})
+
+
+def _warn_of_dead_end(source: Trace, state: StateSchema, index: int) -> None:
+    """Log a warning if a fork of this state runs nothing."""
+    reason = final_reason(state)
+    if reason is None and state.current_step < state.max_steps:
+        return
+    more = "raise max_steps, or " if reason in (None, StopReason.max_steps) else ""
+    earlier = max(index - 1, 0)
+    log.warning(
+        "Run %s ends at state %d (%s), so a fork of that state runs nothing. To fix: %sfork an earlier state, such as "
+        "at=%d (--at %d).",
+        source.run_id,
+        index,
+        reason or StopReason.budget_steps,
+        more,
+        earlier,
+        earlier,
+    )
 
 
 def _index(source: Trace, at: int | None) -> int:

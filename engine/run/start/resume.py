@@ -58,7 +58,7 @@ from ...replay.verify import find_divergences
 from ...result import UNANSWERED, RunFailure, RunResult, WaitRequest, has_ended, stop_reason_of, unfinished
 from ...state.model import StateSchema
 from ..waits import OnWait, called, left_open
-from .fork import forked_state, recorded_state
+from .fork import forked_state, recorded_state, with_limit
 from .lost_files import refuse_lost_files
 from .plan import STATES, Position, RunOptions, RunPlan, versions
 from .usage import background_of, relative_or_none, seconds_so_far, used_so_far
@@ -227,9 +227,8 @@ class _Preparation:
         trace, cls = self.trace, self.module.state_class
         begun = trace.first_state is not None
         state = recorded_state(trace, cls, trace.state(self.steps)) if begun else forked_state(trace, cls)
-        if state is not None and state.max_steps != self.budget.max_steps:
-            limit = max(self.budget.max_steps, state.current_step)
-            state = cls.from_dict({**state.to_dict(), "max_steps": max(limit, 1)})
+        if state is not None:
+            state = with_limit(state, self.budget.max_steps, raised=self.raised)
         if self.written:
             return state
         members: dict[str, Any] = {

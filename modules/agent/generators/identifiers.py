@@ -3,8 +3,10 @@
 Other examples are `scripted:answers.yaml` and `cassette:recorded.jsonl`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -39,12 +41,26 @@ def _litellm(model: str, params: GenerateParams, options: dict[str, str]) -> Gen
 
 
 def _scripted(path: str, params: GenerateParams, options: dict[str, str]) -> Generator:
-    return ScriptedGenerator.from_file(path)
+    with _readable("scripted", path):
+        return ScriptedGenerator.from_file(path)
 
 
 def _cassette(path: str, params: GenerateParams, options: dict[str, str]) -> Generator:
     record = options.pop("record", None)
-    return CassetteGenerator(path, _model(record, params, {}) if record else None)
+    with _readable("cassette", path):
+        return CassetteGenerator(path, _model(record, params, {}) if record else None)
+
+
+@contextmanager
+def _readable(provider: str, path: str) -> Iterator[None]:
+    """Name the model in the error of an unreadable file."""
+    try:
+        yield
+    except OSError as error:
+        raise GeneratorNameError(
+            f"The model '{provider}:{path}' cannot be read: {path}: {error.strerror or error}. "
+            f"To fix: name a file of answers; a relative path starts at {Path.cwd()}."
+        ) from error
 
 
 _providers: dict[str, Provider] = {"litellm": _litellm, "scripted": _scripted, "cassette": _cassette}

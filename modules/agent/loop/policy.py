@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
+from ....traces.errors import UsageError
 from ..hooks.hook import Hook
 from ..tools import Tool
 
@@ -43,6 +44,20 @@ def as_policy(given: Any) -> Policy | None:
     if isinstance(given, str | Mapping):
         return cast(Policy, import_module("....policies", __name__).resolve_policy(given))
     raise ValueError(f"a policy must be a name, a dict with a name or a SessionPolicy, got {type(given).__name__}")
+
+
+def check_names(policy: Policy, tools: Sequence[Tool[..., Any]], items: Sequence[Any]) -> None:
+    """Raise UsageError if a rule of the policy misspells a tool.
+
+    `items` are what the tools come from. If one of these connects first, such as an MCP server, its tools may be
+    missing, so the log has a warning instead.
+    """
+    misspelt = getattr(policy, "misspelt", None)
+    if misspelt is None or (problem := misspelt([tool.wire_name for tool in tools])) is None:
+        return
+    if not any(hasattr(type(item), "__aenter__") for item in items):
+        raise UsageError(problem)
+    log.warning("%s", problem)
 
 
 def hooks_of(policy: Policy | None) -> list[Hook]:

@@ -184,7 +184,7 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.error = found.error
     if found.stop is not None:
         state.set_stop(found.stop, found.final or None)
-    elif state.current_step + 1 >= state.limit:
+    elif state.current_step + 1 == state.limit:  # beyond it, the run was resumed under a larger budget
         state.set_stop(StopReason.max_steps)
 
 

@@ -85,9 +85,16 @@ def budget_of_fork(options: Mapping[str, Any] | None, own: RuntimeBudget, source
     given = given.to_dict() if isinstance(given, RuntimeBudget) else given or {}
     began, now = source.header["budget"], own.under(Task.from_dict(source.header["task"]).budget).to_dict()
     changed = {name: value for name, value in now.items() if value is not None and value != began.get(name)}
-    if limit == (source.first_state or {}).get("limit") and "max_steps" not in given:
+    if limit == recorded_limit(source) and "max_steps" not in given:
         changed.pop("max_steps", None)  # the limit of steps came from the run's caller, not from the Agent
     return RuntimeBudget.from_dict({**source.budget, **changed})
+
+
+def recorded_limit(trace: Trace) -> int | None:
+    """Return the `max_steps` of a run's Agent, or None without a state."""
+    apart = (trace.header.get("parent") or {}).get("configuration") or {}  # a fork's, if its state was edited
+    limit: int | None = apart.get("/limit", (trace.first_state or {}).get("limit"))
+    return limit
 
 
 def engine_for(module: AgentModule[Any], options: Mapping[str, Any] | None, default: RuntimeBudget) -> Engine:

@@ -4,12 +4,23 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from ....engine import Engine, RunResult, RunStream, RuntimeBudget, cancel_requests, is_cancelled, own_error
+from ....engine import (
+    Engine,
+    RunResult,
+    RunStream,
+    RuntimeBudget,
+    StopReason,
+    cancel_requests,
+    is_cancelled,
+    own_error,
+)
 from ....tasks import Task, as_task
 from ....traces import Record, Trace
 from ....traces.file.append_only import SUFFIX
@@ -25,9 +36,10 @@ from ..trajectory.lazy_run import LazyRun
 from ..trajectory.projector import KEPT, Projector, events_of
 from ..trajectory.trajectory import Trajectory
 from .agent_protocol import RunsGoals
-from .options import budget_of_fork, heartbeat_of
+from .options import budget_of_fork, heartbeat_of, recorded_limit
 
 log = logging.getLogger("refold")
+_LIMITS_OF_STEPS = (StopReason.max_steps, StopReason.budget_steps)
 
 
 class Running:
@@ -57,6 +69,8 @@ class Running:
         if self._given is None:
             if self._reset:
                 agent.reset()
+            else:
+                agent.trajectory = copy(agent.trajectory)  # the trajectory of an earlier call stays as it was
             self.trajectory = agent.trajectory
         if self.trajectory.system_prompt is None:
             self.trajectory.system_prompt = agent.instructions
@@ -236,6 +250,32 @@ async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> T
         return await _ended(agent, await engine.aresume(how.pop("resume"), **how))
 
 
+def _budget_beyond(engine: Engine, trace: Trace, budget: RuntimeBudget | None) -> RuntimeBudget | None:
+    """Return the budget with which to resume a run.
+
+    The module keeps the run's own limit of steps. A run that has stopped at a limit of steps continues if the Agent's
+    is larger than it was.
+    """
+    loop = engine.module
+    assert isinstance(loop, AgentLoop)
+    own, limit = loop.setup.limit, recorded_limit(trace)
+    if limit is not None and limit != own:
+        loop.setup = replace(loop.setup, limit=limit)
+    if budget is not None or limit is None or trace.stop_reason not in _LIMITS_OF_STEPS:
+        return budget
+    most = min(own, engine.budget.under(Task.from_dict(trace.header["task"]).budget).max_steps)
+    step = trace.final_state["current_step"]
+    if own > limit and most > step:
+        return replace(RuntimeBudget.from_dict(trace.budget), max_steps=most)
+    log.warning(
+        "Run %s has stopped at its limit of %s steps, so nothing was run. To continue it, resume it with a larger "
+        "max_steps.",
+        trace.run_id,
+        step,
+    )
+    return None
+
+
 async def forked(agent: RunsGoals, trace: Any, **options: Any) -> Trajectory:
     """Start a run from a step of another; see `Agent.fork`."""
     async with entered(agent.tools):
@@ -264,6 +304,7 @@ async def _continuing(
     """Return the engine that continues a run, and its arguments."""
     if resume is not None:
         engine = agent.make_engine(earlier=_steps_before(agent.trajectory, resume))
+        budget = _budget_beyond(engine, engine.load(resume), budget)
         return engine, {"resume": resume, "budget": budget, **how}
     engine = agent.make_engine()
     source, loop = engine.load(fork), engine.module
@@ -285,10 +326,11 @@ async def _ended(agent: RunsGoals, result: RunResult) -> Trajectory:
 def _trajectory_of(agent: RunsGoals, result: RunResult) -> Trajectory:
     """Return the trajectory of a resumed or forked run.
 
-    If the agent's own trajectory is that of the same run, it is updated and returned.
+    If the agent's own trajectory is that of the same run, its copy with the new events becomes the agent's.
     """
     own = agent.trajectory
     if own.trace_or_none is not None and own.trace.run_id == result.run_id:
+        own = agent.trajectory = copy(own)
         own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
         own.follow(result.trace)
         return own

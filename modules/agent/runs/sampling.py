@@ -131,6 +131,7 @@ async def sample_forks(
     _check(n, concurrency)
     engine = agent.make_engine()
     source = engine.load(trace)
+    source.check_lines()  # otherwise each fork would raise the same error
     limiter = anyio.CapacityLimiter(concurrency or n)
     shares = _Shares(budget_of_fork(agent.engine, engine.budget, source, agent.max_steps), n)
     found: dict[int, Trajectory] = {}

@@ -135,8 +135,11 @@ class Trajectory(BaseModel):
         yield from super().__iter__()
 
     def __copy__(self) -> Self:
-        self.events  # noqa: B018 - as above
-        return super().__copy__()
+        """Return a copy whose events may grow on their own."""
+        events = list(self.events)  # made before the copy, which then has none left to make
+        copy = super().__copy__()
+        copy.events = events
+        return copy
 
     @property
     def _lazy_run(self) -> LazyRun | None:
@@ -250,6 +253,8 @@ class Trajectory(BaseModel):
         where = ""
         if trace is not None and trace.path is not None:
             where = f"; trace {trace.path}{remedy(self.status, trace.end.get('error'), trace.step_count)}"
+        if self.stop_reason == "max_steps_reached":
+            where += "; resume it with a larger max_steps to continue it"
         return f"{run} {predicate(self.status)}{f': {why}' if why not in ('', self.status) else ''}{where}"
 
     def follow(self, trace: Trace | None) -> None:

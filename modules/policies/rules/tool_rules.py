@@ -5,14 +5,16 @@ The rules are checked in this order.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from difflib import get_close_matches
+from functools import cached_property, lru_cache
+from importlib import import_module
 from typing import Any, Literal
 
 from anyio import to_thread
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from ...agent.chat.tool_calls import ToolCall
-from ...agent.tools import action_for
+from ...agent.tools import Tool, action_for
 from ...tools.leaving import LEAVING, what_leaves
 from ...tools.sandbox.registry import current_sandbox
 from .call import CheckedCall
@@ -82,6 +84,23 @@ class ToolRules(BaseModel):
         """
         return any(rule.pattern is None and rule.names(name) for rule in self._read["deny"])
 
+    def misspelt(self, names: Sequence[str]) -> str | None:
+        """Return which rule names no tool but almost names one, or None.
+
+        `names` are the agent's tools as models see them. Rules may also name the standard tools, and tools that only
+        other agents have: the same rules may serve several agents.
+        """
+        known = {*names, *(name.rsplit("__", 1)[-1] for name in names), *standard_names()}
+        for action, rules in self._read.items():
+            for rule in rules:
+                exact = any(rule.covers_tool(name) if action == "allow" else rule.names(name) for name in known)
+                if not exact and (near := get_close_matches(rule.name, sorted(known), 3, 0.75)):
+                    return (
+                        f"The policy rule {action}: {rule.text!r} names no tool of this agent. Did you mean "
+                        f"{' or '.join(map(repr, near))}?"
+                    )
+        return None
+
     def verdict(self, call: ToolCall) -> RuleVerdict:
         """Return the rules' verdict on a call."""
         made = CheckedCall(call.name, action_for(call).args)
@@ -131,6 +150,13 @@ class ToolRules(BaseModel):
             if rule.pattern is not None and rule.may_hold(made) is None and (why := rule.may_hold(besides)) is not None:
                 return why
         return None
+
+
+@lru_cache(maxsize=1)
+def standard_names() -> frozenset[str]:
+    """Return the names of refold's own tools."""
+    package = import_module("....tools", __name__)
+    return frozenset(each.name for each in vars(package).values() if isinstance(each, Tool))
 
 
 async def verdict_of(rules: ToolRules, call: ToolCall) -> RuleVerdict:

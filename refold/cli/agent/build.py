@@ -147,10 +147,6 @@ def _model(config: AgentConfig) -> Generator:
     params = GenerateParams(api_base=config.api_base) if config.api_base is not None else None
     try:
         generator = get_generator(identifier, params=params)
-    except OSError as error:
-        raise InputError(
-            f"{error.filename}: {error.strerror}; --model {provider}:FILE reads its answers there"
-        ) from error
     except ValueError as error:
         raise InputError(one_line(str(error))) from error
     if isinstance(generator, ScriptedGenerator) and generator.model == f"scripted:{config.path(rest)}":

@@ -7,8 +7,8 @@ from typing import Any
 from rich.text import Text
 
 from ...engine import AgentModule, Divergence, Engine
-from ...errors import PatchError, RefoldError
-from ...traces import Trace, changes_of
+from ...errors import RefoldError
+from ...traces import Trace
 from ...traces.errors import CAUSES
 from ...traces.stores import RunRef
 from ..errors import BAD_INPUT, one_line
@@ -71,7 +71,7 @@ def _report(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> I
         yield Text(clean(line), "green")
         return
     for each in found:
-        yield from _lines(trace, each)
+        yield from _lines(each)
     if found[-1].phase == "schema_version":
         yield Text(
             clean(
@@ -97,15 +97,9 @@ def _older_steps(trace: Trace) -> int:
     return next((step for step, version in begun if version == begun[-1][1]), 0)
 
 
-def _lines(trace: Trace, divergence: Divergence) -> Iterator[Text]:
+def _lines(divergence: Divergence) -> Iterator[Text]:
     yield Text(f"step {divergence.step}, {divergence.phase}", "bold red")
-    recorded: Any = divergence.expected
-    if divergence.phase == "reduce" and divergence.step < len(trace.steps):
-        recorded = trace.steps[divergence.step].state
-    try:
-        changes = changes_of(recorded, divergence.patch)
-    except PatchError:
-        changes = ()
+    changes = divergence.changes
     for change in changes:
         yield from change_lines(change, LONG, words=("recorded", "now"))
     if not changes:

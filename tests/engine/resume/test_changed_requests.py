@@ -70,3 +70,45 @@ def test_a_request_of_another_name_is_compared_with_the_decision() -> None:
 
 async def asks_more(prompt: str) -> str:
     return prompt
+
+
+class Wide(StateSchema):
+    """A state whose differing parts are small, and come late."""
+
+    notes: list[str] = ["note"] * 100
+    text: str = LONG
+    limit: int = 1
+
+
+class Grows(AgentModule[Wide]):
+    """Begins with a limit and a text, and doubles the limit."""
+
+    def __init__(self, limit: int, end: str = "", factor: int = 2) -> None:
+        self.limit = limit
+        self.end = end
+        self.factor = factor
+
+    def init_state(self, task: str) -> Wide:
+        return Wide(limit=self.limit, text=LONG + self.end)
+
+    def decide(self, state: Wide) -> Decision:
+        return Decision.final("done")
+
+    def reduce(self, state: Wide, decision: Decision, observation: Observation) -> None:
+        state.limit *= self.factor
+
+
+@pytest.mark.parametrize(
+    ("changed", "place"),
+    [
+        (Grows(20), "step 0, init at /limit (recorded 2, now 20)"),
+        (Grows(2, factor=3), "step 0, reduce at /limit (recorded 4, now 6)"),
+        (Grows(2, "!"), "Be brief. !')"),
+    ],
+)
+def test_a_divergence_shows_the_place_and_both_values(changed: Grows, place: str) -> None:
+    trace = Engine(Grows(2)).run("go").trace
+    first, *_ = Engine(changed).verify(trace)
+    assert place in str(first)
+    assert len(str(first)) < 600
+    assert str(first).count("!") == len(changed.end)

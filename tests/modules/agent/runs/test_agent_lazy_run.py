@@ -175,7 +175,7 @@ async def test_a_list_of_events_that_somebody_holds_grows_by_the_next_run() -> N
     asked = agent(["one", "two"])
     trajectory = await asked.run("do it")
     held = trajectory.events
-    assert await asked.run("again", reset=False) is trajectory
+    assert await asked.run("again", trajectory=trajectory) is trajectory
     assert trajectory.events is held
     assert [m.content for m in trajectory.messages] == ["do it", "one", "again", "two"]
     assert len(trajectory.get_events_by_type(AgentEnd)) == 2
