@@ -29,6 +29,10 @@ class GeneratorNameError(UsageError, ValueError):
     """An identifier names no generator; the message suggests a similar one."""
 
 
+class ModelFileError(GeneratorNameError, OSError):
+    """The file of a scripted model or of a cassette cannot be read."""
+
+
 def _model(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
     """Return the thin client if it serves the model, otherwise litellm."""
     if not is_served(model, params):
@@ -57,7 +61,7 @@ def _readable(provider: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise GeneratorNameError(
+        raise ModelFileError(
             f"The model '{provider}:{path}' cannot be read: {path}: {error.strerror or error}. "
             f"To fix: name a file of answers; a relative path starts at {Path.cwd()}."
         ) from error
