@@ -27,7 +27,8 @@ def children(word: str) -> set[int]:
 def descriptors() -> set[tuple[str, str]]:
     """The open descriptors of this process, each with what it leads to; none that is about to be collected.
 
-    Compare with `<=`: what earlier tests have left open in a thread may be closed meanwhile.
+    Compare with `<=`: what earlier tests have left open in a thread may be closed meanwhile. The watches of a few
+    workspaces stay open until the process ends.
     """
     gc.collect()
     found = set()

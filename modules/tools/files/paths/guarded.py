@@ -8,7 +8,6 @@ workspace allows more (`Workspace(root, guard=False)`).
 
 import os
 import secrets
-import stat
 import sys
 import unicodedata
 from collections.abc import Collection, Sequence, Set
@@ -17,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from .....traces.errors import TaskError
-from .folders import marked_folders
+from .folders import marked_folders, open_up
 
 _REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 _WORKTREE = frozenset({"HEAD", "commondir"})
@@ -96,32 +95,19 @@ def guarded_folders(root: Path, *, targets: bool = True) -> dict[Path, str | Non
     return {each: os.readlink(each) if each.is_symlink() else None for each in found if os.path.lexists(each)}
 
 
-def set_aside(made: Collection[Path]) -> list[Path]:
-    """Rename new guarded paths, or parts of them, to disable them.
+def set_aside(root: Path, made: Collection[Path]) -> list[Path]:
+    """Rename new guarded paths of a workspace, or parts of them.
 
     For a repository it is HEAD, otherwise the path itself. Returns the paths whose parts were renamed.
     """
     renamed: list[Path] = []
     for path in made:
         file = path / "HEAD" if (path / "HEAD").is_file() and not path.is_symlink() else path
-        open_up(file.parent, [file.parent])
+        open_up(file.parent, [root])
         with suppress(OSError):
             file.rename(file.with_name(f"{file.name}.set-aside-{secrets.token_hex(4)}"))
             renamed.append(path)
     return renamed
-
-
-def open_up(path: Path, writable: Sequence[Path]) -> None:
-    """Make a folder and those above it accessible.
-
-    Only folders that a command can write are changed: it may have closed them.
-    """
-    for folder in (*reversed(path.parents), path):
-        if any(folder.is_relative_to(each) for each in writable) and folder.is_dir() and not folder.is_symlink():
-            mode = stat.S_IMODE(folder.stat().st_mode)
-            if mode & stat.S_IRWXU != stat.S_IRWXU:
-                with suppress(PermissionError):  # another user's
-                    folder.chmod(mode | stat.S_IRWXU)
 
 
 def plain_name(name: str) -> str:

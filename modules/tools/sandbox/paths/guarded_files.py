@@ -1,6 +1,6 @@
 """Protection of guarded files in a sandbox with a writable workspace."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,12 +37,19 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
     try:
         yield guards
     finally:
-        made = dict(guarded_folders(root, targets=False).items() - before.items()) if workspace.guard else {}
         guards.notes += [
             f"[{path.relative_to(root)} would be run as code outside the sandbox, and was made unusable; call again "
             "with outside=true if you need it, and say why. Workspace(root, guard=False) lets tools make it]"
-            for path in set_aside(sorted(made))
+            for path in (_disabled(root, before) if workspace.guard else ())
         ]
+
+
+def _disabled(root: Path, before: Mapping[Path, str | None]) -> Iterator[Path]:
+    """Disable new guarded paths, and those inside of them; yield them."""
+    known = set(before.items())
+    while made := guarded_folders(root, targets=False).items() - known:
+        yield from set_aside(root, sorted(path for path, _ in made))
+        known |= made
 
 
 def _mounts(root: Path, paths: Collection[Path]) -> dict[Path, bool]:

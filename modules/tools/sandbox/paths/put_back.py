@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...files.paths.guarded import open_up
+from ...files.paths.folders import open_up
 
 _NOT_KEPT = frozenset({"objects", "index", "logs"})
 """The data of a repository, which nothing runs: what git stores, and what it notes while it reads."""

@@ -16,7 +16,6 @@ from refold.errors import NoRunError
 from refold.modules.agent import Agent, ScriptedGenerator, Trajectory
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.tools import BubblewrapSandbox, Workspace, bash, use_sandbox, use_workspace
-from refold.modules.tools.files.paths import folders
 from refold.modules.tools.sandbox.variables import hint_for, variables_for
 
 
@@ -296,31 +295,6 @@ async def test_the_runs_own_trace_is_out_of_reach(
     assert trajectory.trace.path.resolve().parent == (tmp_path / store)
     trajectory.trace.check()
     assert await agent.make_engine().averify(trajectory.trace.run_id) == []
-
-
-async def test_folders_are_read_again_only_where_they_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for n in range(200):
-        (tmp_path / f"d{n}/e").mkdir(parents=True)
-        (tmp_path / f"d{n}/e/f").touch()
-    monkeypatch.setattr(folders, "_SETTLED_NS", -1)
-    monkeypatch.setattr(folders, "_SETTLED_COARSE_NS", -1)
-    read: list[str] = []
-    scandir = os.scandir
-
-    def counted(path: Any = ".") -> Any:
-        if str(path).startswith(str(tmp_path)):
-            read.append(str(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", counted)
-    sandbox = BubblewrapSandbox(tmp_path)
-    await sandbox.exec(["true"])
-    assert len(read) == 401
-    read.clear()
-    await sandbox.exec(["cat", "d1/e/f"])
-    assert read == []
-    await sandbox.exec(["sh", "-c", "touch d1/e/g; mkdir d2/new"])
-    assert sorted(read) == [f"{tmp_path}/{name}" for name in ("d1/e", "d2", "d2/new")]
 
 
 async def test_what_is_new_is_found_wherever_and_whenever_it_is_made(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,6 +133,108 @@ async def test_what_a_command_makes_that_others_would_run_is_made_unusable(place
     for folder in (place, place / "deep/er", place / "b", place / "w"):
         asked = subprocess.run(["git", "status"], cwd=folder, capture_output=True, text=True, check=False)
         assert "not a git repository" in asked.stderr, folder
+
+
+EXCHANGE = "import ctypes; ctypes.CDLL(None).renameat2(-100, b'p', -100, b'node_modules/q', 2)"
+FLOOD = "import os\nfor _ in range(9000): os.mkdir('z'); os.rmdir('z')"
+HOOK = "mkdir -p {0}/.git/hooks; echo x > {0}/.git/hooks/post-commit"
+
+
+@pytest.mark.parametrize(
+    ("cmd", "made"),
+    [
+        (f"mkdir -p d/e; {HOOK.format('d/e/f')}", "d/e/f/.git"),
+        (f"mkdir /tmp/x; {HOOK.format('/tmp/x')}; mv /tmp/x in", "in/.git"),
+        (f"mv old/deep old/new; {HOOK.format('old/new')}", "old/new/.git"),
+        (f"rm -r old; {HOOK.format('old/deep')}", "old/deep/.git"),
+        (f'mkdir -p node_modules p; {HOOK.format("node_modules/q")}; python3 -c "{EXCHANGE}"', "p/.git"),
+        (f'python3 -c "{FLOOD}"; {HOOK.format("old")}', "old/.git"),
+        (f"mkdir -p b/objects b/refs; echo x > b/HEAD; {HOOK.format('b/old')}", "b/old/.git"),
+        ("mkdir -p old/.vscode; echo x > old/.vscode/tasks.json", "old/.vscode"),
+        ("mkdir -p old/.refold/capabilities/x", "old/.refold/capabilities"),
+        ("echo gitdir: ../w > old/.git; mkdir w; touch w/HEAD w/commondir", "old/.git"),
+    ],
+)
+async def test_what_a_later_command_makes_is_found(place: Path, cmd: str, made: str) -> None:
+    (place / "old/deep").mkdir(parents=True)
+    sandbox = BubblewrapSandbox(place)
+    await sandbox.exec(["true"])
+    done = await sandbox.exec(["sh", "-c", f"{cmd}; echo done"])
+    assert f"[{made} would be run as code" in done.output
+    assert not os.path.lexists(place / made)
+    await sandbox.exec(["sh", "-c", "mkdir later"])
+    await sandbox.exec(["sh", "-c", HOOK.format("later")])
+    assert not (place / "later/.git").exists()
+
+
+async def test_a_command_reads_no_folder_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(30):
+        (place / f"d{number % 3}/e{number}").mkdir(parents=True)
+    git(place, "init", "-q")
+    sandbox, visited = BubblewrapSandbox(place), set[Path]()
+    await sandbox.exec(["true"])
+
+    def counted(read: Any) -> Any:
+        def call(path: Any = ".", *args: Any, **options: Any) -> Any:
+            if not isinstance(path, int):
+                visited.add(Path(os.fsdecode(path)))
+            return read(path, *args, **options)
+
+        return call
+
+    for name in ("lstat", "stat", "scandir", "listdir", "open"):
+        monkeypatch.setattr(os, name, counted(getattr(os, name)))
+    done = await sandbox.exec(["sh", "-c", "mkdir d1/new; echo x > d1/e1/f; cat .git/HEAD"])
+    assert done.ok
+    expected = {place, place / "d1", place / "d1/new"}
+    assert {each for each in visited if each.is_relative_to(place)} - {place / ".git"} <= expected
+
+
+def test_guarded_paths_are_those_of_a_walk(place: Path) -> None:
+    def walked() -> set[Path]:
+        found = set[Path]()
+        for folder, folders, files in os.walk(place):
+            path, names = Path(folder), {*folders, *files}
+            if is_bare := path != place and names >= {"HEAD", "objects", "refs"}:
+                found.add(path)
+            found.update(path / name for name in names & {".git", ".vscode"})
+            folders[:] = [] if is_bare else [each for each in folders if each not in (".git", "node_modules")]
+        return found
+
+    for seed in range(20):
+        draw = random.Random(seed)
+        for _ in range(40):
+            folder = Path(draw.choice([folder for folder, _, _ in os.walk(place)]))
+            path = folder / draw.choice(["a", "b", ".git", "HEAD", "objects", "refs", ".vscode", "node_modules"])
+            action = draw.random()
+            if action < 0.5 and not os.path.lexists(path):
+                path.mkdir()
+            elif action < 0.6 and not os.path.lexists(path):
+                path.write_text("x")
+            elif action < 0.7 and folder != place:
+                shutil.rmtree(folder)
+            elif folder != place and not os.path.lexists(path) and not path.is_relative_to(folder):
+                folder.rename(path)
+            elif folder != place and (place / "a") != folder and not os.path.lexists(place / "a"):
+                folder.rename(place / "a")
+            if draw.random() < 0.4:
+                assert set(guarded.guarded_folders(place, targets=False)) == walked(), seed
+
+
+def test_a_folder_that_a_command_has_closed_is_read(place: Path) -> None:
+    user = os.geteuid()
+    if user == 0:  # root reads closed folders
+        os.chown(place, 65534, -1)
+        os.seteuid(65534)
+    try:
+        (place / "a/b").mkdir(parents=True)
+        assert not guarded.guarded_folders(place)
+        (place / "a/b/c/.git").mkdir(parents=True)
+        for closed in (place / "a/b/c", place / "a"):
+            closed.chmod(0)
+        assert set(guarded.guarded_folders(place, targets=False)) == {place / "a/b/c/.git"}
+    finally:
+        os.seteuid(user)
 
 
 async def test_a_link_to_configuration_keeps_its_target(place: Path) -> None:
