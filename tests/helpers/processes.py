@@ -35,4 +35,4 @@ def descriptors() -> set[tuple[str, str]]:
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):  # that of the listing itself
             found.add((number, os.readlink(f"/proc/self/fd/{number}")))
-    return found
+    return {each for each in found if each[1] != "anon_inode:inotify"}

@@ -176,7 +176,7 @@ def open_up(path: Path, writable: Sequence[Path]) -> None:
 
 
 def _init() -> int:
-    if not hasattr(_libc, "inotify_init1"):
+    if _libc is None or not hasattr(_libc, "inotify_init1"):
         raise OSError(errno.ENOSYS, "this system has no inotify")
     fd: int = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if fd < 0:

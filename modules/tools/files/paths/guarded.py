@@ -71,14 +71,24 @@ def why_guarded(root: Path, path: str) -> str | None:
     for depth in range(len(parts)):
         if _is_repository(root.joinpath(*parts[:depth]), parts[depth]):
             return "is part of a bare git repository, which git runs programs from"
+    for guarded in guarded_paths(root):
+        led_to = [plain_name(part) for part in guarded.relative_to(root).parts]
+        if plain[: len(led_to)] == led_to:
+            return f"is part of {guarded.relative_to(root)}, to which a guarded link or .git file points"
     return None
 
 
 def guarded_folders(root: Path, *, targets: bool = True) -> dict[Path, str | None]:
-    """Return the existing guarded paths of a workspace.
+    """Return the existing guarded paths, each link with its target."""
+    found = guarded_paths(root, targets=targets)
+    return {each: os.readlink(each) if each.is_symlink() else None for each in found if os.path.lexists(each)}
+
+
+def guarded_paths(root: Path, *, targets: bool = True) -> set[Path]:
+    """Return the guarded paths of a workspace.
 
     They are folders, and files that are run, or that point to a repository elsewhere. With `targets`, the paths to
-    which links and such files point are guarded as well. The value of a link is its target.
+    which links and such files point are guarded as well, even if they do not exist yet.
     """
     found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
     for folder, names in marked_folders(root, _is_marked).items():
@@ -92,7 +102,7 @@ def guarded_folders(root: Path, *, targets: bool = True) -> dict[Path, str | Non
                 found.add(path / "capabilities")
         if folder != root and _is_git_directory(names):
             found.add(folder)
-    return {each: os.readlink(each) if each.is_symlink() else None for each in found if os.path.lexists(each)}
+    return found
 
 
 def set_aside(root: Path, made: Collection[Path]) -> list[Path]:

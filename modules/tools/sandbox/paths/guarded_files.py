@@ -1,12 +1,13 @@
 """Protection of guarded files in a sandbox with a writable workspace."""
 
-from collections.abc import Collection, Iterator, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .....engine import trace_home
-from ...files.paths.guarded import guarded_folders, set_aside
+from ...files.paths.guarded import guarded_folders, guarded_paths, set_aside
 from ...files.paths.store import stored_in
 from ...files.workspace import Workspace
 
@@ -33,6 +34,7 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
     """
     root, stored = workspace.root, stored_in(workspace.root, trace_home())
     before = guarded_folders(root) if workspace.guard else {}
+    missing = guarded_paths(root) - before.keys() if workspace.guard else set()
     guards = Guards(_mounts(root, stored.union(path for path, link in before.items() if link is None)), stored)
     try:
         yield guards
@@ -40,12 +42,16 @@ def guarded(workspace: Workspace) -> Iterator[Guards]:
         guards.notes += [
             f"[{path.relative_to(root)} would be run as code outside the sandbox, and was made unusable; call again "
             "with outside=true if you need it, and say why. Workspace(root, guard=False) lets tools make it]"
-            for path in (_disabled(root, before) if workspace.guard else ())
+            for path in (_disabled(root, before, missing) if workspace.guard else ())
         ]
 
 
-def _disabled(root: Path, before: Mapping[Path, str | None]) -> Iterator[Path]:
-    """Disable new guarded paths, and those inside of them; yield them."""
+def _disabled(root: Path, before: Mapping[Path, str | None], missing: Set[Path]) -> Iterator[Path]:
+    """Disable new guarded paths, and those inside of them; yield them.
+
+    `missing` are the paths to which links pointed before anything was there.
+    """
+    yield from set_aside(root, [path for path in sorted(missing) if os.path.lexists(path)])
     known = set(before.items())
     while made := guarded_folders(root, targets=False).items() - known:
         yield from set_aside(root, sorted(path for path, _ in made))

@@ -242,6 +242,10 @@ async def test_a_link_to_configuration_keeps_its_target(place: Path) -> None:
     (place / ".husky").symlink_to("husky")
     sandbox = BubblewrapSandbox(place)
     assert not (await sandbox.exec(["sh", "-c", "echo x > husky/pre-commit"])).ok
+    (place / ".vscode").symlink_to("later")
+    done = await sandbox.exec(["sh", "-c", "mkdir later; echo x > later/tasks.json; echo y > f"])
+    assert "[later would be run as code" in done.output
+    assert not (place / "later").exists()
     done = await sandbox.exec(["sh", "-c", "mkdir evil; echo x > evil/pre-commit; ln -sfn evil .husky"])
     assert "would be run as code" in done.output
     assert not (place / ".husky").exists()
@@ -387,6 +391,29 @@ def test_file_tools_do_not_write_what_others_run_as_code(place: Path, path: str)
             with pytest.raises(GuardedError):
                 edit_file(path, "[core]", "[core]\nfsmonitor = x")
     assert contents([place]) == before
+
+
+LED_TO = ["husky/pre-commit", "e", ".envrc", "HUSKY/pre-commit", "a/../husky/x", "husky", "later/x", "l/config", "h/x"]
+
+
+@pytest.mark.parametrize("path", LED_TO)
+def test_file_tools_do_not_write_where_a_guarded_link_leads(place: Path, path: str) -> None:
+    for name in ("a", "husky", "store", "sub"):
+        (place / name).mkdir()
+    (place / "e").write_text("x")
+    for link, target in ((".husky", "husky"), (".envrc", "e"), (".vscode", "later"), ("l", "store"), ("h", ".husky")):
+        (place / link).symlink_to(target)
+    (place / "sub/.git").write_text("gitdir: ../store\n")
+    with use_workspace(place):
+        with pytest.raises((GuardedError, IsADirectoryError)):
+            write(path, "y")
+        write("husky2/f", "y")
+        os.link(place / "e", place / "other")
+        write("other", "y")
+    assert (place / "e").read_text() == "x", "a write replaces the one name of a file"
+    assert sorted(each.name for each in place.iterdir() if each.is_dir() and not each.is_symlink()) == [
+        "a", "husky", "husky2", "store", "sub",
+    ]  # fmt: skip
 
 
 def test_file_tools_do_not_put_a_bare_repository_together(place: Path) -> None:
