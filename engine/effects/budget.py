@@ -101,7 +101,8 @@ class RunUsage:
 
     It counts steps, seconds of work, tokens, and cost in US dollars. `calls` counts the calls that reported their
     usage; `unpriced` of them have no known price, and `cost` includes these only if the budget assumes a price.
-    `estimated` counts the tokens of calls that reported none, and only under a budget of tokens or money.
+    `estimated` counts the tokens of calls that reported none, and only under a budget that limits tokens or money, or
+    has an assumed price.
     """
 
     steps: int = 0
@@ -233,9 +234,10 @@ class Account:
         self.used = RunUsage()
         """The usage booked so far; its steps and seconds mean nothing."""
         self._reserved = 0
-        limited = budget.max_tokens is not None or budget.max_cost_usd is not None
-        self.is_limited: bool = limited or (parent is not None and parent.is_limited)
-        """Whether this run's or its parent's budget limits tokens or money; only then do estimates count."""
+        # An assumed price says that calls without a reported usage cost something, as a set's limit must know.
+        limits = (budget.max_tokens, budget.max_cost_usd, budget.assumed_price)
+        self.is_limited: bool = limits != (None, None, None) or (parent is not None and parent.is_limited)
+        """Whether this run's or its parent's budget limits or prices calls; only then do estimates count."""
         self._running: dict[object, tuple[Usage, int]] = {}
         """The charges so far, and the reservation, of each running call."""
         self.warned = set[str]()

@@ -46,7 +46,7 @@ class Books(Protocol):
     account: Account
     suspended: bool
     is_limited: bool
-    """Whether tokens or money are limited; only then do calls reserve tokens, and estimates count."""
+    """Whether the budget limits or prices calls; only then do calls reserve tokens, and estimates count."""
 
     def write(self, kind: str, step: int, members: dict[str, Any]) -> int:
         """Append a record and return its number."""
@@ -205,7 +205,7 @@ class Call:
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: Usage) -> None:
-        """Add a charge; estimates count only if tokens or money are limited."""
+        """Add a charge; estimates count only if the budget limits or prices calls."""
         if usage.estimated and not self.run.is_limited:
             return
         before = self.charged or Usage()

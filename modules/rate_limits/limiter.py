@@ -43,6 +43,8 @@ class RequestSlot:
     def __init__(self, tokens: int) -> None:
         self.reserved = tokens
         self.tokens = tokens
+        self.tokens_out: int | None = None
+        """The tokens of the answer among them; None if unknown."""
         self.cost: float | None = 0.0
         """The request's cost in US dollars; None if unknown."""
         self.is_reported = False
@@ -52,12 +54,16 @@ class RequestSlot:
         self.is_refused = False
         self.retry_after: float | None = None
 
-    def used(self, tokens: int, cost: float | None = 0.0) -> None:
+    def used(self, tokens: int, cost: float | None = 0.0, *, tokens_out: int | None = None) -> None:
         """Set the usage of the request.
 
-        `tokens` replace the estimate. `cost` is in US dollars, and None if it is unknown.
+        `tokens` replace the estimate; `tokens_out` of them are the answer's. `cost` is in US dollars, and None if it is
+        unknown. A set then uses the budget's `assumed_price`: its higher number, if `tokens_out` is unknown, too.
         """
+        if not 0 <= (tokens_out or 0) <= tokens:
+            raise UsageError(f"tokens_out must be at most tokens, {tokens}, and at least 0, got {tokens_out!r}")
         self.tokens = tokens
+        self.tokens_out = tokens_out
         self.cost = cost
         self.is_reported = True
 

@@ -11,10 +11,11 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
-from ...engine import Usage
+from ...engine import RunUsage, Usage
 from ...traces import Record
 from ...traces.errors import StoreError
 from ..rate_limits import RateLimiter, RequestSlot
+from .ends import NOTHING
 from .outage import through_outage
 from .shared_budget import Held, Room, SharedBudget
 
@@ -30,7 +31,7 @@ class RunGate:
     """The gate of one run in a set with a cost limit.
 
     `on_empty` cancels the run when no money is left for its request. Calls that pass no gate are booked when their step
-    is committed. `before` is the cost in the trace of a run that is resumed.
+    is committed. `before` is the usage in the trace of a run that is resumed.
     """
 
     def __init__(
@@ -39,14 +40,14 @@ class RunGate:
         budget: SharedBudget,
         on_empty: Callable[[], None],
         prices: tuple[float, float] | None = None,
-        before: float = 0.0,
+        before: RunUsage = NOTHING,
     ) -> None:
         self._limiter = limiter
         self._budget = budget
         self._on_empty = on_empty
         self._prices = prices
         self._before = before
-        self._booked = 0.0
+        self._booked = NOTHING
 
     @asynccontextmanager
     async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
@@ -74,11 +75,13 @@ class RunGate:
         usage = record.get("usage") if record.kind in ("commit", "end") else None
         if not usage:
             return
-        cost = usage.get("cost") or 0.0
-        more = cost - self._before - self._booked
-        self._before, self._booked = cost, 0.0
-        if more > 1e-9:
-            self._budget.add(more)
+        used = RunUsage(cost=usage.get("cost") or 0.0, unpriced=usage.get("unpriced") or 0)
+        known = self._before + self._booked
+        self._before, self._booked = used, NOTHING
+        cost = used.cost - known.cost
+        unpriced = used.unpriced - known.unpriced if self._prices is None else 0
+        if cost > 1e-9 or unpriced > 0:
+            self._budget.add(max(cost, 0.0), max(unpriced, 0))
             with suppress(StoreError):  # the next call or step looks again
                 if self._budget.is_empty():
                     self._on_empty()
@@ -99,13 +102,16 @@ class RunGate:
         if sent is not None:
             sent.is_over = True
             if cost is None and self._prices is not None:
-                cost = sent.tokens * max(self._prices) / 1e6
+                price_in, price_out = self._prices if sent.tokens_out is not None else (max(self._prices),) * 2
+                tokens_out = sent.tokens_out or 0
+                cost = ((sent.tokens - tokens_out) * price_in + tokens_out * price_out) / 1e6
         with anyio.CancelScope(shield=True):
             if (has_failed and not is_known) or (cost is None and bound is not None):
                 await to_thread.run_sync(self._budget.lose, held, bound)
             else:
                 await to_thread.run_sync(self._budget.settle, held, cost)
-                self._booked += cost or 0.0  # not before: a step that is committed meanwhile does not have this cost
+                # Not before: a step that is committed meanwhile does not have this cost.
+                self._booked += RunUsage(cost=cost or 0.0, unpriced=int(cost is None))
 
     def _priced(self, usage: Usage | None) -> float | None:
         """Return the cost of a usage, by the assumed price if needed."""

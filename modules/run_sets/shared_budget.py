@@ -128,11 +128,16 @@ class Ledger:
         """All that the calls have cost, or may have."""
         return float(self.sum("spent")) + self.unbound
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether all of the limit is spent, apart from rounding errors."""
+        return self.spent >= self.limit - _DUST
+
     def room(self, bound: float | None) -> Room:
         """Return whether a call with this bound may start."""
         held = [each for account in self.accounts.values() for each in account.held]
         left, is_unpriced = self.limit - self.spent + _DUST, self.sum("unpriced") and not self.is_priced
-        if self.spent >= self.limit or is_unpriced or (self.highest if bound is None else bound) > left:
+        if self.is_spent or is_unpriced or (self.highest if bound is None else bound) > left:
             return Room.NEVER
         if bound is None or None in held:
             return Room.LATER if held else Room.YES
@@ -153,7 +158,7 @@ class Ledger:
             )
         refused = [each.refused for owner, each in self.accounts.items() if owner.startswith(f"{command}/")]
         needed = max((self.highest, *refused))
-        if self.spent < self.limit and self.spent + needed <= self.limit:
+        if not self.is_spent and self.spent + needed <= self.limit + _DUST:
             return None
         call = f", and the next call may cost {needed:.4f}" if needed else ""
         return f"{self.excess() or self._spent()}{call}: raise max_cost_usd to continue"
@@ -228,10 +233,11 @@ class SharedBudget:
         with self._lock:
             self._change(self._without(held).losing(bound, self._limit))
 
-    def add(self, cost: float) -> None:
-        """Book the cost of a run's calls that reserved nothing."""
+    def add(self, cost: float, unpriced: int = 0) -> None:
+        """Book a run's calls that reserved nothing; `unpriced` of them have no known cost."""
         with self._lock:
-            self._change(replace(self._account, spent=self._account.spent + cost))
+            account = self._account
+            self._change(replace(account, spent=account.spent + cost, unpriced=account.unpriced + unpriced))
 
     def renew(self) -> None:
         """Renew what this worker holds, and write the rest; raises `StoreError`."""
@@ -240,9 +246,8 @@ class SharedBudget:
                 self._write()
 
     def is_empty(self) -> bool:
-        """Return whether the cost limit is reached."""
-        ledger = self.read()[1]
-        return ledger.spent >= ledger.limit
+        """Return whether no further call may start, whatever it costs."""
+        return self.read()[1].room(0.0) is Room.NEVER
 
     def read(self) -> tuple[int, Ledger]:
         """Return the version of the ledger, and the ledger."""

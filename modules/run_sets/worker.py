@@ -22,7 +22,7 @@ import anyio
 import anyio.from_thread
 from anyio import to_thread
 
-from ...engine import Engine, RunResult, make_redactor, used_so_far
+from ...engine import Engine, RunResult, RunUsage, make_redactor, used_so_far
 from ...tasks import Task
 from ...traces import Trace
 from ...traces.errors import (
@@ -182,6 +182,11 @@ class Worker:
                     return None
                 changed = self._changed  # read before the table is asked, because a task may end meanwhile
                 try:
+                    if self._shared_budget is not None and await through_outage(
+                        self._shared_budget.is_empty, self._is_open
+                    ):
+                        self._stop.drain()
+                        return None
                     if not self._ready:
                         self._ready += await through_outage(self._claim, self._is_open)
                     if self._ready:
@@ -338,7 +343,7 @@ class Worker:
         store = self._store.under(lease)
         trace = None if lease.run_id is None else await to_thread.run_sync(_trace, store, lease.run_id)
         again = Again.RESUME if trace is None else how_again(trace, self.plan.retry_on)
-        before = used_so_far(trace).cost if trace is not None and again is Again.RESUME else 0.0
+        before = used_so_far(trace) if trace is not None and again is Again.RESUME else NOTHING
         gate = None if self._shared_budget is None else self._gate(self._shared_budget, lease.key, before)
         observers = [*self._options.get("observers", ()), *([] if gate is None else [gate])]
         engine = Engine(self._module, **{**self._options, "traces": store, "observers": observers})
@@ -351,7 +356,7 @@ class Worker:
                 return await engine.afork(trace, trace.step_count - 1)
         raise _NotAgainError(trace)
 
-    def _gate(self, budget: SharedBudget, key: str, before: float) -> RunGate:
+    def _gate(self, budget: SharedBudget, key: str, before: RunUsage) -> RunGate:
         def out_of_money() -> None:
             self._stop.drain()
             if scope := self._running.get(key):

@@ -149,10 +149,10 @@ async def _in_turn(
             elif isinstance(told, UnreachableError | ScriptExhaustedError) or told.status not in _MAYBE_BILLED:
                 slot.used(0)
             raise
-        if _reports_usage(generation.usage) and generation.usage is not None:
-            slot.used(generation.usage.total_tokens, generation.usage.cost_usd)
-        else:
-            slot.used(slot.reserved, None)  # an unreported cost is not zero
+        used = _usage(generation) if _reports_usage(generation.usage) else None
+        if used is None:  # an unreported cost is not zero
+            used = Usage(slot.reserved, estimate_tokens([generation.message]))
+        slot.used(used.tokens, used.cost, tokens_out=used.tokens_out)
         return generation
 
 
