@@ -1,9 +1,9 @@
 """A deterministic state-machine engine for LLM agents.
 
 This package exports the names that most programs need, and all errors; each is loaded on first use, so that
-`import refold` is fast. `__all__` lists them without the errors, stop criteria and branch strategies, which can be
-imported from here, too. Further names are in `refold.engine` (to extend the engine), `refold.traces`, `refold.tasks`,
-`refold.errors`, `refold.testing`, and `refold.modules.agent` (the Agent).
+`import refold` is fast. `__all__` lists them without the errors, stop criteria, branch strategies and parts of a
+`RunResult`, which can be imported from here, too. Further names are in `refold.engine` (to extend the engine),
+`refold.traces`, `refold.tasks`, `refold.errors`, `refold.testing`, and `refold.modules.agent` (the Agent).
 """
 
 from importlib import import_module
@@ -15,7 +15,10 @@ from .traces.run_page import register_page_maker
 __version__ = "0.1.0"
 
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
-_SELDOM = ("BeamSearch", "BestFirst", "BestOfN", "MonteCarloTreeSearch", "SelectBest", "SelectFirst")
+_SELDOM = (
+    *("BeamSearch", "BestFirst", "BestOfN", "MonteCarloTreeSearch", "SelectBest", "SelectFirst"),
+    *("CriterionResult", "TaskResult", "WaitRequest"),
+)
 __all__ = [n for n in _names if n == "RefoldError" or not (n.endswith(("Error", "Criteria")) or n in _SELDOM)]
 
 # Only this package may import both the traces and the viewer, which makes the page of `Trace.view`.

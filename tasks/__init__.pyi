@@ -3,7 +3,6 @@ from .criteria.evaluators import evaluator as evaluator
 from .criteria.results import CriterionResult as CriterionResult
 from .criteria.results import TaskResult as TaskResult
 from .criteria.run_view import RunView as RunView
-from .criteria.run_view import Verdict as Verdict
 from .environments.environment import Environment as Environment
 from .environments.environment import current_environment as current_environment
 from .environments.folder import FolderEnvironment as FolderEnvironment

@@ -1,14 +1,10 @@
 from .analysis.family import family as family
 from .file.record import Record as Record
 from .file.repair import repair as repair
-from .file.writer import Durability as Durability
 from .json_patch.apply import apply_patch as apply_patch
-from .json_patch.changed import changed_between as changed_between
 from .json_patch.operations import Change as Change
 from .json_patch.operations import changes_of as changes_of
 from .read_row import list_traces as list_traces
-from .read_row import read_row as read_row
-from .replay_cursor import Replay as Replay
 from .replay_cursor import replay as replay
 from .run_row import RunRow as RunRow
 from .step import Effect as Effect

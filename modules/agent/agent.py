@@ -28,7 +28,7 @@ from .judge import AgentJudge
 from .loop.module import AgentLoop
 from .loop.policy import as_policy, check_names, hooks_of
 from .loop.setup import Setup
-from .modes import ToolMode
+from .modes.mode import ToolMode
 from .runs.batch import Batch, run_batch, stream_batch
 from .runs.options import AgentOptions, checked_options, engine_for, no_setting
 from .runs.run import Running, forked, resumed, streamed_on

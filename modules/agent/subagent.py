@@ -9,8 +9,8 @@ from pydantic import Field
 
 from ...engine import AgentModule, RuntimeBudget, child_state, effect, new_id, run_child, start_child, wait_child
 from ...tasks import Task
-from .agent import Agent
 from .chat.messages import Message
+from .runs.agent_protocol import RunsGoals
 from .subagents.hooks import hooks_apart
 from .subagents.kinds import SUBAGENT_TYPES, SubAgentType, find_type
 from .subagents.report import last_words, report
@@ -151,7 +151,7 @@ class SubAgentToolset(Toolset):
         return keeping(message, {_KEPT: {agent_id: {"counted": True}}})
 
 
-def create_subagent_tool(parent_agent: Agent) -> SubAgentToolset:
+def create_subagent_tool(parent_agent: RunsGoals) -> SubAgentToolset:
     """Return the toolset that spawns copies of an agent:
 
     agent.tools.append(create_subagent_tool(agent))

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..agent.agent import Agent
 from ..agent.hooks import Hook
-from ..agent.tools import Tool, Toolset, by_wire_name
+from ..agent.tools import Tool, Toolset
+from ..agent.tools.as_tools import by_wire_name
 from ..mcp import MCPServers, MCPStatus
 from ..policies import SessionPolicy
 from ..skills import Skill

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ..agent.tools import by_wire_name
+from ..agent.tools.as_tools import by_wire_name
 from ..skills import Skill, load_skill
 from ..skills.front_matter import SkillFileError
 from .capability import Capability

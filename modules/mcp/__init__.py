@@ -7,13 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .client import MCPClient, mcp
-from .config.files import read_servers, server_config
 from .config.server_config import (
     DEFAULT_HTTP_TIMEOUT,
     DEFAULT_INIT_TIMEOUT,
     DEFAULT_SSE_READ_TIMEOUT,
     INITIALIZE_TIMEOUT,
-    Header,
     HttpServerConfig,
     MCPStatus,
     OAuthConfig,
@@ -23,11 +21,7 @@ from .config.server_config import (
     StdioServerConfig,
     Transport,
 )
-from .errors import (
-    MCPConnectionError,
-    MCPProtocolError,
-    MCPUnknownEffectError,
-)
+from .errors import MCPConnectionError, MCPProtocolError, MCPUnknownEffectError
 from .servers import MCPServers
 
 if TYPE_CHECKING:
@@ -54,7 +48,6 @@ __all__ = [
     "DEFAULT_SSE_READ_TIMEOUT",
     "INITIALIZE_TIMEOUT",
     "FileTokenStorage",
-    "Header",
     "HttpServerConfig",
     "MCPClient",
     "MCPConnectionError",
@@ -71,6 +64,4 @@ __all__ = [
     "as_mcp",
     "create_oauth_provider",
     "mcp",
-    "read_servers",
-    "server_config",
 ]

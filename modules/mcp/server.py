@@ -17,7 +17,8 @@ from ...engine import new_id
 from ...traces.printable import error_line
 from ..agent.agent import Agent
 from ..agent.chat.tool_calls import ToolCall
-from ..agent.tools import Tool, Toolset, by_wire_name
+from ..agent.tools import Tool, Toolset
+from ..agent.tools.as_tools import by_wire_name
 from .results import result_of
 from .stdin import ended_by_signals
 

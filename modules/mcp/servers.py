@@ -11,8 +11,8 @@ from typing import Any, Self
 import anyio
 from pydantic import PrivateAttr
 
-from ..agent.tools import Tool, Toolset, WireNameError
-from ..agent.tools.names import MAX_WIRE_NAME, wire_name, with_digest
+from ..agent.tools import Tool, Toolset
+from ..agent.tools.names import MAX_WIRE_NAME, WireNameError, wire_name, with_digest
 from .client import MCPClient
 from .config.server_config import ServerConfig
 

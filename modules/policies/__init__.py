@@ -5,7 +5,7 @@ from .headless import HeadlessSessionPolicy
 from .judge.judge import ProcessDecision, ProcessJudge
 from .judge_hook import process_judge_hook
 from .registry import get_policy_class, register_policy, registered_policy_names, resolve_policy
-from .rules import Rule, ToolRules
+from .rules.tool_rules import ToolRules
 from .session_policy import InteractiveSessionPolicy, SessionPolicy
 
 for _cls in (InteractiveSessionPolicy, HeadlessSessionPolicy, GuardSessionPolicy):
@@ -17,7 +17,6 @@ __all__ = [
     "InteractiveSessionPolicy",
     "ProcessDecision",
     "ProcessJudge",
-    "Rule",
     "SessionPolicy",
     "ToolRules",
     "get_policy_class",

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, cast
 from pydantic import Field
 
 from ..agent.events import GenerationStep
-from ..agent.hooks import CountingHook
-from ..agent.hooks.hook import CountingFunction
+from ..agent.hooks.hook import CountingFunction, CountingHook
 from ..agent.reactions import Finish, Reaction
 from .people import without_people
 from .session_policy import SessionPolicy

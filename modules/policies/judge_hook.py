@@ -17,7 +17,7 @@ from .approval import asked, said_twice
 from .judge.judge import ProcessDecision, ProcessJudge
 from .judge.summaries import with_summaries
 from .judge.transcripts import STRATEGIES, TranscriptStrategy, transcript, trimmed
-from .rules import ToolRules, verdict_of
+from .rules.tool_rules import ToolRules, verdict_of
 
 OnDeny = Literal["retry", "finish"]
 OnJudgeError = Literal["deny", "allow", "fail"]

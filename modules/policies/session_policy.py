@@ -14,8 +14,8 @@ from ..agent.hooks import Hook, hook
 from ..agent.reactions import Reaction
 from ..agent.tools import Tool
 from .approval import asked, denied
-from .rules import ToolRules, verdict_of
 from .rules.redirects import guarded_hops
+from .rules.tool_rules import ToolRules, verdict_of
 
 
 class SessionPolicy(BaseModel):

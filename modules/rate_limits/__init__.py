@@ -5,6 +5,10 @@ is a known limit, or learned from the requests that a provider refuses. `use_lim
 code, and `request_slot` passes its gate; the Agent's generators call `request_slot` themselves.
 """
 
-from .limiter import RateLimiter, RequestSlot, current_limiter, request_slot, use_limiter
+from .limiter import RateLimiter, request_slot, use_limiter
 
-__all__ = ["RateLimiter", "RequestSlot", "current_limiter", "request_slot", "use_limiter"]
+__all__ = [
+    "RateLimiter",
+    "request_slot",
+    "use_limiter",
+]

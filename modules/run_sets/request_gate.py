@@ -14,7 +14,8 @@ from anyio import to_thread
 from ...engine import RunUsage, Usage
 from ...traces import Record
 from ...traces.errors import StoreError
-from ..rate_limits import RateLimiter, RequestSlot
+from ..rate_limits import RateLimiter
+from ..rate_limits.limiter import RequestSlot
 from .ends import NOTHING
 from .outage import through_outage
 from .shared_budget import Held, Room, SharedBudget

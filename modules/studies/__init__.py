@@ -5,6 +5,9 @@ parameter; optuna (the extra `study`) proposes the parameters. The study's own f
 trial, so an interrupted study resumes its trials with the same parameters.
 """
 
-from .study import Study, StudyResult, Trial
+from .study import Study, Trial
 
-__all__ = ["Study", "StudyResult", "Trial"]
+__all__ = [
+    "Study",
+    "Trial",
+]

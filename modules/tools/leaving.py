@@ -6,8 +6,9 @@ from typing import Any
 
 from ...engine import in_run, perform_as
 from ..agent.chat.tool_calls import ToolCall
-from ..agent.tools import ContextFact, current_tool_call
+from ..agent.tools import current_tool_call
 from ..agent.tools.actions import call_text
+from ..agent.tools.context import ContextFact
 from .human.ask_tools import is_approved
 from .sandbox.local import LocalSandbox
 from .sandbox.protocol import Sandbox

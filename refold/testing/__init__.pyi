@@ -1,14 +1,11 @@
 __all__: list[str]
 
 from .clock import FakeClock as FakeClock
-from .golden import TraceTestError as TraceTestError
 from .golden import check_golden as check_golden
-from .other_libraries import Folded as Folded
 from .other_libraries import fold_with_jsonpatch as fold_with_jsonpatch
 from .other_process import HashSeedWarning as HashSeedWarning
 from .replays import assert_replays as assert_replays
 from .resume_contract import check_resume as check_resume
-from .script import Scripted as Scripted
 from .script import scripted as scripted
 from .store_suite import StoreSuite as StoreSuite
 from .strategies import states as states

@@ -24,17 +24,10 @@ from ..engine import Action, AgentModule, Decision, Engine, RunStatus, StateSche
 from ..errors import TraceError, TraceLockedError, TraceNotFoundError, TraceWriteError
 from ..traces import Trace
 from ..traces.file.writer import TraceWriter
-from ..traces.stores import (
-    Figures,
-    Lease,
-    NewTask,
-    RunFilter,
-    RunRef,
-    TraceStore,
-    open_store,
-)
+from ..traces.stores import Figures, Lease, NewTask, RunRef, TraceStore, open_store
 from ..traces.stores.copy import CopyDiffersError, copy_run, copy_store
 from ..traces.stores.retention import Keep, plan_removal, remove
+from ..traces.stores.run_row import RunFilter
 from .resume_contract import check_resume
 
 _LEASE = 60.0

@@ -22,7 +22,6 @@ from refold.modules.agent.events import (
     GenerationStart,
     GenerationStep,
     Heartbeat,
-    MetricSeries,
     ReactStep,
     ToolEnd,
     ToolError,
@@ -30,6 +29,7 @@ from refold.modules.agent.events import (
     ToolStep,
     UserInputRequired,
 )
+from refold.modules.agent.events.metrics import MetricSeries
 from refold.modules.agent.events.model_name import NamedGenerator
 from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
 from refold.modules.agent.trajectory import Trajectory

@@ -9,13 +9,13 @@ import pytest
 from places import ROOT
 
 import refold
-from refold import engine, errors
+from refold import engine, errors, tasks
 from refold.modules import agent
 
 REFOLD = """
     UNANSWERED averify
-    Action ActionResult AgentModule CriterionResult Decision Engine Observation RefoldError RunResult
-    RunStatus RuntimeBudget StateModel StateSchema StopReason Task TaskBudget TaskResult Trace WaitRequest ask ask_sync
+    Action ActionResult AgentModule Decision Engine Observation RefoldError RunResult
+    RunStatus RuntimeBudget StateModel StateSchema StopReason Task TaskBudget Trace ask ask_sync
     bind call_info charge effect emit new_id now perform perform_sync replay
     rng run_child start_child verify wait_child
     Agent Toolset Trajectory hook tool
@@ -44,12 +44,13 @@ def test_the_agent_shows_these_names() -> None:
         assert getattr(agent, name) is not None
 
 
-def test_every_error_strategy_and_criterion_is_importable_from_refold() -> None:
+def test_every_error_strategy_criterion_and_part_of_a_result_is_importable_from_refold() -> None:
     for name in errors.__all__:
         assert getattr(refold, name) is getattr(errors, name)
     seldom = "BeamSearch BestFirst BestOfN FinalResultCriteria MaxRuntimeCriteria MaxStepsCriteria MaxTokensCriteria"
-    for name in f"{seldom} MonteCarloTreeSearch SelectBest SelectFirst StagnationCriteria".split():
+    for name in f"{seldom} MonteCarloTreeSearch SelectBest SelectFirst StagnationCriteria WaitRequest".split():
         assert getattr(refold, name) is getattr(engine, name)
+    assert (refold.CriterionResult, refold.TaskResult) == (tasks.CriterionResult, tasks.TaskResult)
 
 
 def test_every_name_of_the_pages_on_porting_stands_where_they_say() -> None:

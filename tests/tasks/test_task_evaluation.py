@@ -5,18 +5,9 @@ from typing import Any
 
 import pytest
 
-from refold.tasks import (
-    CriterionResult,
-    HostEnvironment,
-    RunView,
-    Task,
-    TaskResource,
-    Verdict,
-    evaluate_task,
-    evaluator,
-)
+from refold.tasks import CriterionResult, HostEnvironment, RunView, Task, TaskResource, evaluate_task, evaluator
 from refold.tasks.criteria.evaluators import evaluator_names, register_evaluator
-from refold.tasks.criteria.run_view import Evaluator
+from refold.tasks.criteria.run_view import Evaluator, Verdict
 
 
 def view(*criteria: str, **fields: Any) -> RunView:

@@ -11,7 +11,6 @@ both databases. `copy` and `retention` use only the protocol. Lines are kept as 
 
 from .protocol import TraceStore
 from .run_ref import RunRef
-from .run_row import RunFilter, RunRow
 from .store_url import open_store
 from .task_table import Figures, Lease, NewTask, TaskTable
 
@@ -19,9 +18,7 @@ __all__ = [
     "Figures",
     "Lease",
     "NewTask",
-    "RunFilter",
     "RunRef",
-    "RunRow",
     "TaskTable",
     "TraceStore",
     "open_store",

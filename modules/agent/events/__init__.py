@@ -4,7 +4,7 @@
 """
 
 from .base import AgentEvent, AgentStatus, AgentStep, AgentStopReason
-from .event_json import EventFormatError, event_from_dict, event_to_dict
+from .event_json import event_from_dict, event_to_dict
 from .generations import (
     CompactionEvent,
     GenerationContent,
@@ -16,7 +16,6 @@ from .generations import (
     GenerationStep,
 )
 from .lifecycle import AgentEnd, AgentError, AgentStalled, AgentStart, Heartbeat, UserInputRequired
-from .metrics import MetricSeries
 from .react import ReactStep
 from .tool_events import ToolEnd, ToolError, ToolStart, ToolStep
 
@@ -30,7 +29,6 @@ __all__ = [
     "AgentStep",
     "AgentStopReason",
     "CompactionEvent",
-    "EventFormatError",
     "GenerationContent",
     "GenerationDelta",
     "GenerationEnd",
@@ -39,7 +37,6 @@ __all__ = [
     "GenerationStart",
     "GenerationStep",
     "Heartbeat",
-    "MetricSeries",
     "ReactStep",
     "ToolEnd",
     "ToolError",

@@ -7,7 +7,7 @@ import orjson
 from ....engine import RunStream, call_info
 from ....engine.errors import NoRunError
 from ....traces import Record
-from ..generators import Delta
+from ..generators.generation import Delta
 from ..generators.request_context import Listener, generation_number
 
 PIECE = "piece"

@@ -5,11 +5,10 @@
 """
 
 from ..generators.summarize import find_summarization_boundary, summarize_conversation
-from .hook import CountingHook, Hook, hook
+from .hook import Hook, hook
 from .ready_made import summarize_when_long, tool_metrics
 
 __all__ = [
-    "CountingHook",
     "Hook",
     "find_summarization_boundary",
     "hook",

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from ....engine import call_info, emit
 from ....engine.errors import NoRunError
-from ..events import AgentEvent, GenerationStart, MetricSeries, ToolStart, ToolStep
+from ..events import AgentEvent, GenerationStart, ToolStart, ToolStep
+from ..events.metrics import MetricSeries
 from ..events.tool_events import failed_call
 from ..generators.estimate import estimate_tokens
 from ..generators.identifiers import get_generator

@@ -23,7 +23,7 @@ from ..generators.params import GenerateParams
 from ..generators.providers.backoff import Backoff, PendingRetry
 from ..generators.recorded_error import error_text, error_type
 from ..generators.request_context import listening
-from ..modes import mode_after_error, read_answer
+from ..modes.conversation import mode_after_error, read_answer
 from .compaction import compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params

@@ -18,7 +18,8 @@ from ....traces.errors import DivergenceError, RunAbortedError
 from ..chat.json_forms import plain, usage_from, usage_to_dict
 from ..chat.usage import Usage
 from ..chat.usage_scope import spending
-from ..events import AgentEvent, AgentStep, MetricSeries, ReactStep, ToolStart
+from ..events import AgentEvent, AgentStep, ReactStep, ToolStart
+from ..events.metrics import MetricSeries
 from ..generators.recorded_error import error_to_dict, error_type
 from ..hooks.hook import CountingHook, Hook
 from ..reactions import Reaction, RetryWithFeedback, reaction_from_dict, winner

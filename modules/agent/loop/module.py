@@ -9,8 +9,8 @@ from ..chat.json_forms import message_from, usage_to_dict
 from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
-from ..modes import ToolMode
 from ..modes.conversation import choose_mode
+from ..modes.mode import ToolMode
 from ..tools import Toolset
 from ..tools.results.reported_outcome import read_outcome
 from .act import observed

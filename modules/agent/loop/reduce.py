@@ -10,7 +10,7 @@ from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..generators.recorded_error import error_to_dict, recorded_error
-from ..modes import feedback_on
+from ..modes.conversation import feedback_on
 from ..reactions import Continue, Fail, Finish, Retry, RetryWithFeedback
 from ..tools import ToolOutcome
 from ..tools.tool_state import fold_kept

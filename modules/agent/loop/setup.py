@@ -16,8 +16,10 @@ from ..generators.protocol import Generator
 from ..generators.providers.backoff import Backoff
 from ..hooks.hook import Hook
 from ..hooks.stop_conditions import StopCondition
-from ..modes import ToolMode, prompt_for
-from ..tools import Tool, ToolContext, by_wire_name
+from ..modes.conversation import prompt_for
+from ..modes.mode import ToolMode
+from ..tools import Tool, ToolContext
+from ..tools.as_tools import by_wire_name
 from .dispatch import Listeners
 from .policy import Policy
 from .state import AgentState

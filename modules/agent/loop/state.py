@@ -6,7 +6,7 @@ from ....engine import StateModel, StateSchema
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..generators.params import GenerateParams
-from ..modes import ToolMode
+from ..modes.mode import ToolMode
 
 
 class AgentFacts(StateModel):

@@ -6,8 +6,9 @@ from typing import Any, Self
 
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....traces import Trace
-from ..events import AgentEnd, AgentEvent, AgentStart, EventFormatError
+from ..events import AgentEnd, AgentEvent, AgentStart
 from ..events.base import AgentStopReason
+from ..events.event_json import EventFormatError
 from ..generators.recorded_error import error_text, error_type
 from .conversation import conversation
 

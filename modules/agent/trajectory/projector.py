@@ -53,7 +53,7 @@ from ..loop.facts import DENIED_MARK, generation_facts, start_params, tool_end_f
 from ..loop.reduce import Consequences, consequences, error_of, turn_messages
 from ..loop.state import AgentFacts
 from ..loop.turn import Turn
-from ..modes import feedback_on
+from ..modes.conversation import feedback_on
 from ..tools import ToolOutcome
 from .stop_reasons import agent_stop_reason
 

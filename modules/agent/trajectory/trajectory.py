@@ -35,13 +35,13 @@ from ..events import (
     AgentStep,
     AgentStopReason,
     GenerationStep,
-    MetricSeries,
     ReactStep,
     event_from_dict,
     event_to_dict,
 )
 from ..events.event_json import EventFormatError
 from ..events.generations import steps_among
+from ..events.metrics import MetricSeries
 from ..reactions import Reaction
 from .conversation import context, conversation
 from .last_run import RunStanding, answer_of, end_of, error_at_end, may_have_answered, standing_of, status_at_end

@@ -6,7 +6,3 @@ only the capability's own import statements find them (`capabilities.imports`).
 A **stand-in** can be imported, subclassed, used in annotations, and used while a file is imported. Any later use raises
 NotInRefoldError.
 """
-
-from .standins import NotInRefoldError, importing
-
-__all__ = ["NotInRefoldError", "importing"]

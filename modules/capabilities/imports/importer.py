@@ -17,8 +17,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..dreadnode import importing
 from ..dreadnode.modules import DREADNODE, ForeignModule, foreign_module
+from ..dreadnode.standins import importing
 from .folders import Folders
 from .substitutes import LATER_NAMES, Importlib, ImportlibUtil, Sys, Typing
 

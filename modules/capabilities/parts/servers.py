@@ -3,9 +3,9 @@
 import os
 from typing import Any
 
-from ...agent.tools import WireNameError
-from ...mcp import MCPServers, ServerConfig, StdioServerConfig, read_servers, server_config
-from ...mcp.config.files import ServerConfigError
+from ...agent.tools.names import WireNameError
+from ...mcp import MCPServers, ServerConfig, StdioServerConfig
+from ...mcp.config.files import ServerConfigError, read_servers, server_config
 from ...mcp.config.variables import with_known
 from ..health import Health
 from ..manifest import Servers

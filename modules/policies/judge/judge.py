@@ -13,9 +13,11 @@ from xml.sax.saxutils import escape
 from ....traces.errors import UsageError
 from ...agent.chat.messages import Message
 from ...agent.chat.tool_calls import ToolCall
-from ...agent.generators import GenerateParams, Generator, generate, get_generator, listening
+from ...agent.generators import GenerateParams, Generator, get_generator
 from ...agent.generators.estimate import estimate_tokens
+from ...agent.generators.journaled import generate
 from ...agent.generators.providers.backoff import Backoff
+from ...agent.generators.request_context import listening
 from ...agent.loop.compaction import capabilities_of
 from .rubrics import SYSTEM, composed
 from .transcripts import rendered

@@ -10,7 +10,9 @@ from xml.sax.saxutils import escape
 from ....engine import emit
 from ...agent.chat.messages import Message
 from ...agent.chat.truncation import cut_middle
-from ...agent.generators import GeneratorError, generate, listening
+from ...agent.generators import GeneratorError
+from ...agent.generators.journaled import generate
+from ...agent.generators.request_context import listening
 from ...tools.human.remembered import Remembered
 from .judge import ProcessJudge
 

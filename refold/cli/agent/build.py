@@ -20,7 +20,8 @@ from ...modules.agent import (
     ScriptedGenerator,
     get_generator,
 )
-from ...modules.agent.generators import Capabilities, Generation
+from ...modules.agent.generators import Generation
+from ...modules.agent.generators.protocol import Capabilities
 from ...modules.agent.subagent import SubAgentToolset
 from ..errors import InputError, one_line
 from ..input.module_import import thing_at

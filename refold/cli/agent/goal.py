@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ...modules.agent import Trajectory
 from ...tasks import Task
-from ...traces import Durability
+from ...traces.file.writer import Durability
 from ...traces.stores import TraceStore, open_store
 from ...traces.stores.store_url import is_url
 from ..commands.run import Manner, folder, hushed, tell

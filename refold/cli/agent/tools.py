@@ -9,8 +9,10 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ...modules.agent.tools import Tool, ToolDefinitionError, Toolset, WireNameError, discover_tools_on_obj
+from ...modules.agent.tools import Tool, Toolset, discover_tools_on_obj
 from ...modules.agent.tools.as_tools import as_tools
+from ...modules.agent.tools.names import WireNameError
+from ...modules.agent.tools.schema import ToolDefinitionError
 from ..errors import InputError, near_name, one_line
 from ..input.module_import import load_object, made
 

@@ -21,7 +21,7 @@ from ...modules.agent import (
     ToolStep,
     UserInputRequired,
 )
-from ...modules.agent.generators import Delta
+from ...modules.agent.generators.generation import Delta
 from ...modules.agent.reactions import DENIED
 from ...modules.agent.trajectory.projector import Projector
 from ...traces import Record

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from ...engine import UNANSWERED, AgentModule, Engine, RunResult, RuntimeBudget
 from ...errors import WaitAnsweredError
-from ...traces import Durability, Record, Trace
+from ...traces import Record, Trace
+from ...traces.file.writer import Durability
 from ...traces.stores import RunRef
 from ..errors import InputError, one_line
 from ..input.questions import ask_person

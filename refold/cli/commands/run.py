@@ -10,7 +10,8 @@ from typing import Any
 from ...engine import AgentModule, Engine, RunResult
 from ...engine.endings import remedy
 from ...tasks import Task
-from ...traces import Durability, Record
+from ...traces import Record
+from ...traces.file.writer import Durability
 from ...traces.stores.store_url import is_url
 from ..errors import InputError
 from ..exit_codes import exit_code, meaning, worst

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...traces import Record, changed_between
-from ...traces.json_patch.changed import COUNTER
+from ...traces import Record
+from ...traces.json_patch.changed import COUNTER, changed_between
 from ...traces.json_patch.fold import patched
 from .text import brief
 

@@ -17,7 +17,7 @@ from refold import Trace
 from refold.cli.agent.chat.shown_words import rest_of, sure_words
 from refold.cli.agent.view import HEARTBEAT_SECONDS, AgentView
 from refold.modules.agent import Agent, ScriptedGenerator, tool
-from refold.modules.agent.generators import listening
+from refold.modules.agent.generators.request_context import listening
 
 Command = Callable[..., Any]
 
@@ -57,7 +57,7 @@ def test_words_are_written_as_they_come() -> None:
 async def aside(text: str) -> str:
     """Asks another model."""
     from refold.modules.agent.chat.messages import Message
-    from refold.modules.agent.generators import generate
+    from refold.modules.agent.generators.journaled import generate
 
     return str(await generate(ScriptedGenerator([f"about {text}"]), [Message("user", text)]))
 

@@ -7,7 +7,8 @@ import pytest
 
 from refold import AgentModule, Decision, Engine, StateSchema
 from refold.cli.agent.config import without_secrets
-from refold.engine import Redactor, make_redactor
+from refold.engine import make_redactor
+from refold.engine.effects.redaction import Redactor
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.events import ToolStart
 from refold.modules.agent.events.masked_arguments import masked

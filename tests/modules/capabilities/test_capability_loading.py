@@ -10,7 +10,7 @@ import pytest
 from capability_folders import LOOKUP, MANIFEST, SKILL, put
 
 from refold.modules.agent import Agent, ScriptedGenerator, Tool, Toolset
-from refold.modules.agent.tools import WireNameError
+from refold.modules.agent.tools.names import WireNameError
 from refold.modules.capabilities import (
     Capability,
     CapabilityError,

@@ -25,7 +25,8 @@ from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.readable_schema import _FORMS
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.modes.forms import TEXT_MODES
-from refold.modules.agent.tools import WireNameError, by_wire_name
+from refold.modules.agent.tools.as_tools import by_wire_name
+from refold.modules.agent.tools.names import WireNameError
 from refold.modules.mcp import MCPClient, MCPConnectionError, MCPServers, MCPStatus, StdioServerConfig, mcp
 from refold.modules.mcp.elicitation import question_of
 from refold.modules.mcp.errors import MCPDisconnectedError

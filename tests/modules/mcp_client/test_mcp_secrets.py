@@ -9,7 +9,6 @@ from warm_python import warm_python
 
 from refold.cli.agent.config import without_secrets
 from refold.modules.mcp import (
-    Header,
     HttpServerConfig,
     MCPClient,
     MCPConnectionError,
@@ -17,10 +16,10 @@ from refold.modules.mcp import (
     OAuthConfig,
     StdioServerConfig,
     mcp,
-    server_config,
 )
-from refold.modules.mcp.config.files import ServerConfigError
+from refold.modules.mcp.config.files import ServerConfigError, server_config
 from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
+from refold.modules.mcp.config.server_config import Header
 
 SECRETS = ("hunter2secret", "qv-91-query", "tok-en-of-a-header", "plain%20word")
 

@@ -23,7 +23,7 @@ from warm_python import warm_python
 from refold.cli.commands.mcp_serve import tools_at
 from refold.cli.entry import cli
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools import by_wire_name
+from refold.modules.agent.tools.as_tools import by_wire_name
 from refold.modules.mcp import mcp
 
 WORDS = '''

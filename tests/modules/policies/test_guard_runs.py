@@ -27,7 +27,8 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.generators import FatalGeneratorError, Generation, listening
+from refold.modules.agent.generators import FatalGeneratorError, Generation
+from refold.modules.agent.generators.request_context import listening
 from refold.modules.policies import (
     GuardSessionPolicy,
     InteractiveSessionPolicy,

@@ -22,7 +22,7 @@ from refold.modules.agent import (
     tool,
 )
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.hooks import CountingHook
+from refold.modules.agent.hooks.hook import CountingHook
 from refold.modules.policies import (
     GuardSessionPolicy,
     HeadlessSessionPolicy,

@@ -14,7 +14,8 @@ from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.generators.errors import RateLimitedError
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.journaled import generate
-from refold.modules.rate_limits import RateLimiter, current_limiter, request_slot, use_limiter
+from refold.modules.rate_limits import RateLimiter, request_slot, use_limiter
+from refold.modules.rate_limits.limiter import current_limiter
 
 
 class Server:

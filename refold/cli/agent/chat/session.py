@@ -25,7 +25,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ....engine import UNANSWERED, RunResult, WaitRequest
 from ....modules.agent import Agent, Trajectory
-from ....modules.agent.generators import listening
+from ....modules.agent.generators.request_context import listening
 from ....modules.agent.runs.options import AgentOptions
 from ....modules.agent.runs.run import entered
 from ....traces import Trace

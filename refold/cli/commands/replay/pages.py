@@ -5,7 +5,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ....traces import Step, Trace, changed_between
+from ....traces import Step, Trace
+from ....traces.json_patch.changed import changed_between
 from ...render.panel import summary_rows
 from ...render.phrases import status_text
 from ...render.step_view import change_lines, step_lines, time_text

@@ -20,7 +20,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Footer, Input, Static
 
-from ....traces import Step, Trace, changed_between
+from ....traces import Step, Trace
+from ....traces.json_patch.changed import changed_between
 from ...errors import INTERRUPTED
 from ...render.phrases import decision_text
 from .pages import Pages, heading

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.modules.agent import ToolCall, ToolEnd, ToolError, ToolStart
-from refold.modules.agent.events import AgentStart, GenerationError, MetricSeries
+from refold.modules.agent.events import AgentStart, GenerationError
+from refold.modules.agent.events.metrics import MetricSeries
 from refold.modules.agent.generators.recorded_error import recorded_error
 from refold.modules.agent.hooks.conditions import (
     Condition,

@@ -32,7 +32,8 @@ from refold.modules.agent.events import (
     ToolStep,
 )
 from refold.modules.agent.generators.function import FunctionGenerator
-from refold.modules.agent.hooks import CountingHook, Hook, hook
+from refold.modules.agent.hooks import Hook, hook
+from refold.modules.agent.hooks.hook import CountingHook
 from refold.modules.agent.hooks.stop_conditions import StopCondition
 from refold.modules.agent.reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
 from refold.modules.agent.trajectory import Trajectory

@@ -21,7 +21,8 @@ from refold.modules.agent.events import (
     ToolEnd,
     ToolError,
 )
-from refold.modules.agent.hooks import CountingHook, Hook
+from refold.modules.agent.hooks import Hook
+from refold.modules.agent.hooks.hook import CountingHook
 from refold.modules.agent.reactions import Finish
 from refold.modules.agent.stopping import (
     any_tool_use,

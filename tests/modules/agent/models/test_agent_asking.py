@@ -44,11 +44,11 @@ from refold.modules.agent.generators import (
     HTTPGenerator,
     RateLimitedError,
     TransientGeneratorError,
-    generate,
     get_generator,
 )
 from refold.modules.agent.generators.errors import UnreachableError
 from refold.modules.agent.generators.identifiers import get_identifier
+from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.providers.provider_errors import classified, provider_error_of
 from refold.tasks import TaskBudget
 from refold.testing import FakeClock

@@ -10,7 +10,8 @@ from model_server import ModelServer, Reply, Says
 
 from refold.modules.agent import Agent, AgentEnd, GenerationStep, Message, ToolStep, Trajectory, tool
 from refold.modules.agent.chat.validation import chat_problems
-from refold.modules.agent.generators import GenerateParams, HTTPGenerator, listening
+from refold.modules.agent.generators import GenerateParams, HTTPGenerator
+from refold.modules.agent.generators.request_context import listening
 
 pytestmark = pytest.mark.anyio
 PASSING = {"TransientGeneratorError", "RateLimitedError", "UnreachableError"}

@@ -34,7 +34,7 @@ from refold.modules.agent import (
 from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, AgentEvent, AgentStart, GenerationStart, GenerationStep, ToolStart
 from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, Generation, RateLimitedError
-from refold.modules.agent.hooks import CountingHook
+from refold.modules.agent.hooks.hook import CountingHook
 from refold.modules.agent.stopping import elapsed_time, no_new_tool_used, output, step_count, token_usage, tool_output
 from refold.modules.agent.tools.tool_state import keeping, kept
 

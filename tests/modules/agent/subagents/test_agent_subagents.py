@@ -26,7 +26,8 @@ from refold.modules.agent.chat.usage import Usage
 from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, GenerationStep, ToolEnd, ToolStart
 from refold.modules.agent.generators import Generation
-from refold.modules.agent.hooks import CountingHook, Hook, hook
+from refold.modules.agent.hooks import Hook, hook
+from refold.modules.agent.hooks.hook import CountingHook
 from refold.modules.agent.reactions import Reaction
 from refold.modules.agent.subagent import SUBAGENT_TYPES, SubAgentToolset, create_subagent_tool
 from refold.modules.agent.tools import AgentInput

@@ -10,10 +10,9 @@ from refold.modules.agent import tool
 from refold.modules.agent.chat.content import ContentImageUrl, ContentText
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.modes import ToolMode, feedback_on, mode_after_error, prompt_for, read_answer
-from refold.modules.agent.modes.conversation import choose_mode
+from refold.modules.agent.modes.conversation import choose_mode, feedback_on, mode_after_error, prompt_for, read_answer
 from refold.modules.agent.modes.forms import TEXT_MODES
-from refold.modules.agent.modes.mode import Problem
+from refold.modules.agent.modes.mode import Problem, ToolMode
 
 MODES = list(TEXT_MODES)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from refold.modules.agent import tool
-from refold.modules.agent.modes import Reading, ToolMode
 from refold.modules.agent.modes.forms import TEXT_MODES
+from refold.modules.agent.modes.mode import Reading, ToolMode
 
 FIND = {"q": "tea"}
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
-from refold.modules.agent.modes import ToolMode, prompt_for, read_answer
+from refold.modules.agent.modes.conversation import prompt_for, read_answer
 from refold.modules.agent.modes.forms import TEXT_MODES
+from refold.modules.agent.modes.mode import ToolMode
 
 MODES = list(TEXT_MODES)
 profile = settings()

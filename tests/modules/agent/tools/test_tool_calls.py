@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from refold.modules.agent import DEFAULT_CATCH_EXCEPTIONS, ErrorModel, Stop, Tool, current_tool_call, tool
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools import ToolSignal
-from refold.modules.agent.tools.results.errors import SystemErrorModel
+from refold.modules.agent.tools.results.errors import SystemErrorModel, ToolSignal
 
 
 def call(name: str = "t", arguments: Any = None, id: str = "c1") -> ToolCall:

@@ -16,8 +16,8 @@ from refold.modules.agent import (
     tool_method,
 )
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools import ContextFact, CurrentToolCall, ToolContext
-from refold.modules.agent.tools.context import EnvVar, NoContextError
+from refold.modules.agent.tools import ToolContext
+from refold.modules.agent.tools.context import ContextFact, CurrentToolCall, EnvVar, NoContextError
 
 
 @tool

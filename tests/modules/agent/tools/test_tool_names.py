@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.modules.agent import Tool, tool
-from refold.modules.agent.tools import WireNameError, by_wire_name
-from refold.modules.agent.tools.as_tools import as_tools
-from refold.modules.agent.tools.names import MAX_WIRE_NAME, wire_name
+from refold.modules.agent.tools.as_tools import as_tools, by_wire_name
+from refold.modules.agent.tools.names import MAX_WIRE_NAME, WireNameError, wire_name
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from refold.modules.agent import Tool, tool
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.tools import ToolDefinitionError
+from refold.modules.agent.tools.schema import ToolDefinitionError
 
 
 class Size(Enum):

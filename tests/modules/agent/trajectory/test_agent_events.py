@@ -23,7 +23,6 @@ from refold.modules.agent.events import (
     AgentStart,
     AgentStep,
     CompactionEvent,
-    EventFormatError,
     GenerationContent,
     GenerationDelta,
     GenerationEnd,
@@ -41,6 +40,7 @@ from refold.modules.agent.events import (
     event_from_dict,
     event_to_dict,
 )
+from refold.modules.agent.events.event_json import EventFormatError
 from refold.modules.agent.events.model_name import NamedGenerator
 from refold.modules.agent.generators.errors import FatalGeneratorError
 from refold.modules.agent.generators.recorded_error import RecordedError, error_from_dict, error_to_dict, recorded_error

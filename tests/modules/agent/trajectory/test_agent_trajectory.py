@@ -30,12 +30,12 @@ from refold.modules.agent.events import (
     CompactionEvent,
     GenerationEnd,
     GenerationStep,
-    MetricSeries,
     ReactStep,
     ToolEnd,
     ToolStart,
     ToolStep,
 )
+from refold.modules.agent.events.metrics import MetricSeries
 from refold.modules.agent.generators import Generation
 from refold.modules.agent.hooks import hook
 from refold.modules.agent.loop.module import AgentLoop
