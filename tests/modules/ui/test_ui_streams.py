@@ -22,15 +22,14 @@ from refold.engine import Engine, ask
 from refold.errors import TraceNotFoundError, UsageError
 from refold.modules.agent import Agent, Message, tool
 from refold.modules.agent.generators import (
-    Capabilities,
-    Delta,
     FatalGeneratorError,
     GenerateParams,
     Generation,
     TransientGeneratorError,
 )
 from refold.modules.agent.generators.answers import as_generation
-from refold.modules.agent.generators.generation import CallDelta
+from refold.modules.agent.generators.generation import CallDelta, Delta
+from refold.modules.agent.generators.protocol import Capabilities
 from refold.modules.ui import SSE_HEADERS, Feed, Form, sse, ui_events
 from refold.traces import Trace
 from refold.traces.stores import open_store
