@@ -228,8 +228,11 @@ class Trace:
 
     @cached_property
     def step_count(self) -> int:
-        """The number of committed steps."""
-        return self._places.count
+        """The number of committed steps.
+
+        Raises `TraceCorruptError` if a commit is missing or repeated.
+        """
+        return self._places.checked_count()
 
     @overload
     def state(self, step: int) -> dict[str, Any]: ...
@@ -241,7 +244,7 @@ class Trace:
         State k is the state before step k. State `len(steps)`, or -1, is the state after the last commit; changes in a
         trailing end record are not in it (see `final_state`). Raises `IndexError` for a state that does not exist.
         """
-        steps = self.step_count
+        steps = self._places.count
         index = steps + 1 + step if step < 0 else step
         if not 0 <= index <= steps:
             raise IndexError(f"the trace has states 0 to {steps}, not {step}")
@@ -268,7 +271,7 @@ class Trace:
     @property
     def final_state(self) -> dict[str, Any]:
         """The last state as a document, the end record's patch included."""
-        return self._own_state(self._lines.end, self.step_count)
+        return self._own_state(self._lines.end, self._places.count)
 
     def _own_state(self, stop: int, k: int) -> dict[str, Any]:
         try:

@@ -77,7 +77,7 @@ class TraceSteps(Sequence[Step]):
         self._size = 0
 
     def __len__(self) -> int:
-        return self._places.count
+        return self._places.checked_count()
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -85,15 +85,15 @@ class TraceSteps(Sequence[Step]):
     def __getitem__(self, index: slice) -> list[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | list[Step]:
         if isinstance(index, slice):
-            return [self._step(k) for k in range(len(self))[index]]
-        return self._step(range(len(self))[index])
+            return [self._step(k) for k in range(self._places.count)[index]]
+        return self._step(range(self._places.count)[index])
 
     def __iter__(self) -> Iterator[Step]:
-        return (self._step(k) for k in range(len(self)))
+        return (self._step(k) for k in range(self._places.count))
 
     def unfinished(self) -> Step | None:
         """Return the step under way when the trace ended, or None."""
-        count = len(self)
+        count = self._places.count
         start = self._places.step(count - 1).stop if count else self._lines.data.find(b"\n") + 1
         records = [record for record in self._lines.records(start, self._lines.end) if record.step == count]
         if not any(record.kind in _WORK for record in records):

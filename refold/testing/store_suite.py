@@ -229,19 +229,6 @@ class StoreSuite:
         ):
             assert [row.run_id for row in store.runs(where).rows] == found, where
 
-    def test_totals_follow_the_runs(self, store: TraceStore, other: TraceStore) -> None:
-        """Keep totals through starts, ends, resumes and removals."""
-        _write(store, "one", model="m")
-        _write(store, "two", model="m", end="completed")
-        _write(store, "three", end="completed")
-        groups = {(total.model, total.status): total.runs for total in other.totals(("model", "status"))}
-        assert groups == {("m", "interrupted"): 1, ("m", "completed"): 1, ("", "completed"): 1}
-        completed = [total for total in other.totals() if total.status == "completed"]
-        assert [(total.runs, total.tokens, total.cost) for total in completed] == [(2, 14, 0.5)]
-        other.delete("three")
-        assert {total.status: total.runs for total in store.totals()} == {"interrupted": 1, "completed": 1}
-        assert [total.runs for total in store.totals((), RunFilter(parent="", text="TWO"))] == [1]
-
     # the table of tasks
 
     def test_tasks_are_added_once(self, store: TraceStore, other: TraceStore) -> None:

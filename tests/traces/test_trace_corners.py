@@ -121,22 +121,6 @@ def test_whether_the_call_of_a_child_has_ended() -> None:
     assert found == {"ended": True, "cancelled": False, "open": False, "failed": True}
 
 
-@pytest.mark.parametrize("lost", [0, 1])
-def test_a_trace_that_lacks_a_commit_has_no_steps(write_run: WriteRun, lost: int) -> None:
-    whole = write_run(steps=3)
-    commits = [record.seq for record in whole.records if record.kind == "commit"]
-    with TraceWriter.create(None) as writer:
-        for record in whole.records:
-            if record.seq != commits[lost]:
-                members = {name: record[name] for name in record.keys() - {"kind", "seq", "step", "at", "hash"}}
-                writer.append(record.kind, record.step, record.at, members)
-        trace = writer.trace()
-    with pytest.raises(TraceCorruptError, match="or the one before it, is missing"):
-        list(trace.steps)
-    with pytest.raises(TraceCorruptError):
-        trace.check()
-
-
 @pytest.mark.parametrize("depth", [260, 900, 1010, 1023, 1100, 100_000])
 def test_a_line_that_nests_too_deep_is_corruption_however_deep(depth: int) -> None:
     with TraceWriter.create(None) as writer:

@@ -93,6 +93,14 @@ def drop(kind: str) -> Callable[[Any], None]:
     return change
 
 
+def repeat(kind: str) -> Callable[[Any], None]:
+    def change(items: Any) -> None:
+        place = next(i for i, item in enumerate(items) if item[0] == kind)
+        items.insert(place, items[place])
+
+    return change
+
+
 def add(kind: str, step: int) -> Callable[[Any], None]:
     def change(items: Any) -> None:
         items.append((kind, step, {}))
@@ -141,6 +149,25 @@ def test_wrong_structure_is_found(write_run: WriteRun, change: Callable[[Any], N
     with pytest.raises(TraceCorruptError, match=says) as caught:
         trace.check()
     assert caught.value.line >= 1
+
+
+@pytest.mark.parametrize("change", [drop("commit"), repeat("commit")])
+def test_steps_are_not_counted_past_a_missing_or_repeated_commit(
+    write_run: WriteRun, change: Callable[[Any], None]
+) -> None:
+    trace = rewritten(write_run(steps=3), change)
+    looks: list[Callable[[], Any]] = [
+        lambda: len(trace.steps),
+        lambda: trace.step_count,
+        lambda: trace.blame("/n"),
+        lambda: trace.find("/n"),
+    ]
+    for look in looks:
+        with pytest.raises(TraceCorruptError, match="commits are not numbered in order") as caught:
+            look()
+        assert caught.value.expected != caught.value.actual
+    with pytest.raises(TraceCorruptError, match="or the one before it, is missing"):
+        list(iter(trace.steps))
 
 
 @pytest.mark.parametrize(

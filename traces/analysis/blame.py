@@ -13,6 +13,7 @@ from ..json_patch.apply import copy_json, join_pointer, look, same_json, split_p
 from ..json_patch.fold import Fold
 from ..json_patch.operations import Op
 from ..states.fold import patching_lines
+from ..states.places import check_commits
 
 _MISSING = object()
 _CHANGED = (b'{"kind":"commit",', b'{"kind":"resume",', b'{"kind":"end",')
@@ -48,7 +49,9 @@ def blame(lines: Lines, first_state: Any, pattern: str) -> Iterator[Blame]:
     if first_state is None:
         return
     watch.begin(copy_json(first_state))
+    commits = 0
     for offset, block in lines.blocks(0, lines.end):
+        commits = check_commits(lines, offset, block, commits)
         for first, _ in watch.lines(block):
             record = lines.record_at(offset + first)
             for path, old, new in watch.changes(record):

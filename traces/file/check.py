@@ -165,7 +165,11 @@ class _Walk:
         if not self.has_state:
             raise _Wrong("a commit comes before the first state")
         if doc["step"] != self.commits:
-            raise _Wrong("the commits are not numbered in order", expected=self.commits, actual=doc["step"])
+            raise _Wrong(
+                "the commits are not numbered in order: one is missing or repeated",
+                expected=self.commits,
+                actual=doc["step"],
+            )
         for result in (doc.get("observation") or {}).get("results", ()):
             if isinstance(result, int) and self._mark(result) != _OUTCOME:
                 raise _Wrong("the observation refers to no earlier outcome", actual=result)

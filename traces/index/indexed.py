@@ -234,6 +234,10 @@ class _IndexPlaces:
         self.count, self.end = count, end
         self.lock = trace.lock
 
+    def checked_count(self) -> int:
+        """Return `count`: the walk that made the index has checked it."""
+        return self.count
+
     def step(self, k: int) -> StepPlace:
         """Return the place of a committed step."""
         facts = self._trace.one(k)

@@ -15,7 +15,7 @@ from ..errors import PatchError, TraceCorruptError
 from ..file.record import BEAT, HASH_LENGTH, Record, line_hash
 from ..json_patch.apply import copy_json, split_pointer
 from ..json_patch.fold import INITIAL, Fold
-from ..states.places import SnapshotAt
+from ..states.places import SnapshotAt, check_commit
 
 _INTENT, _OUTCOME = b'{"kind":"intent",', b'{"kind":"outcome",'
 _PATTERNS = 2_000
@@ -108,6 +108,7 @@ class Walk:
             else:
                 return  # a heartbeat is not work of the step
         if kind == "commit":
+            check_commit(record, self.k)
             self._take_patch(record)
             facts = self.open.close(self.k, record, offset, stop)
             self._count(facts)

@@ -11,7 +11,10 @@ All code that shows or counts the changes of a step uses this rule: the page, th
 The rule needs the two documents and no patch, because the same change can be written as different patches.
 """
 
+import json
 from collections.abc import Hashable, Iterator
+from itertools import compress, count
+from operator import is_not
 from typing import Any, NamedTuple
 
 import orjson
@@ -116,7 +119,7 @@ def _object_pairs(old: dict[str, Any], new: dict[str, Any], root: bool) -> Itera
 def _list_pairs(old: list[Any], new: list[Any]) -> Iterator[Pair | int]:
     """Yield the items of two lists, removed ones at their old place."""
     done = 0
-    for i1, i2, j1, j2 in _LISTS.blocks(old, new, Span(0, len(old), 0, len(new))):
+    for i1, i2, j1, j2 in _LISTS.blocks(old, new):
         if j1 > done:
             yield j1 - done
         both = min(i2 - i1, j2 - j1)
@@ -132,17 +135,32 @@ def _list_pairs(old: list[Any], new: list[Any]) -> Iterator[Pair | int]:
 
 
 class _Recorded(Comparison):
-    """A comparison of documents that may nest deeper than orjson writes."""
+    """A comparison of values, whichever objects the documents share."""
+
+    def blocks(self, old: list[Any], new: list[Any]) -> list[Span]:
+        """Return, in order, the stretches in which two lists differ."""
+        shorter = min(len(old), len(new))
+        head = next(compress(count(), map(is_not, old, new)), shorter)  # quick, and a part of the equal beginning
+        while head < shorter and self.same(old[head], new[head]):
+            head += 1
+        tail = 0
+        while tail < shorter - head and self.same(old[-1 - tail], new[-1 - tail]):
+            tail += 1
+        return self.gaps(old, new, Span(head, len(old) - tail, head, len(new) - tail), self._mark)
 
     def same(self, old: Any, new: Any) -> bool:
         """Return whether two values are equal JSON, in any key order."""
-        return old is new or (not isinstance(old, (dict, list)) and same_json(old, new))
+        if old is new:
+            return True
+        if isinstance(old, (dict, list)):
+            return type(old) is type(new) and len(old) == len(new) and self._mark(old) == self._mark(new)
+        return same_json(old, new)
 
     def _mark(self, node: Any) -> Hashable:
         try:
             return orjson.dumps(node, option=orjson.OPT_SORT_KEYS)
-        except orjson.JSONEncodeError:
-            return id(node)
+        except orjson.JSONEncodeError:  # too deep for orjson, or a larger integer
+            return json.dumps(node, sort_keys=True).encode()
 
 
 _LISTS = _Recorded()

@@ -119,10 +119,10 @@ class Comparison:
 
     def compare_span(self, old: list[Any], new: list[Any], span: Span, path: str, ops: list[Op]) -> None:
         """Append operations for one stretch of a list, last place first."""
-        for block in reversed(self.blocks(old, new, span)):
+        for block in reversed(self._blocks(old, new, span)):
             self._write_block(old, new, block, path, ops)
 
-    def blocks(self, old: list[Any], new: list[Any], span: Span) -> list[Span]:
+    def _blocks(self, old: list[Any], new: list[Any], span: Span) -> list[Span]:
         """Return, in order, the stretches in which two lists differ."""
         i1, i2, j1, j2 = span
         shorter = min(i2 - i1, j2 - j1)
@@ -131,10 +131,10 @@ class Comparison:
         tail = 0
         while tail < shorter and self.same(old[i2 - 1 - tail], new[j2 - 1 - tail]):
             tail += 1
-        gaps = self._gaps(old, new, Span(i1, i2 - tail, j1, j2 - tail), id)
-        return [block for gap in gaps for block in self._gaps(old, new, gap, self._mark)]
+        gaps = self.gaps(old, new, Span(i1, i2 - tail, j1, j2 - tail), id)
+        return [block for gap in gaps for block in self.gaps(old, new, gap, self._mark)]
 
-    def _gaps(self, old: list[Any], new: list[Any], span: Span, mark: Callable[[Any], Hashable]) -> list[Span]:
+    def gaps(self, old: list[Any], new: list[Any], span: Span, mark: Callable[[Any], Hashable]) -> list[Span]:
         """Return the stretches between items paired, in order, by equal marks.
 
         Only marks that pair in order count, as in patience diff.

@@ -12,6 +12,7 @@ import orjson
 
 from ..errors import TraceCorruptError, TraceError
 from ..file.lines import Lines
+from ..file.record import Record
 from ..file.tail import find_end
 from ..json_patch.fold import INITIAL, Writers
 
@@ -79,6 +80,9 @@ class Places(Protocol):
     def end(self) -> int:
         """The byte up to which steps are known."""
 
+    def checked_count(self) -> int:
+        """Return `count`; raise `TraceCorruptError` if a commit is missing or repeated."""
+
     def step(self, k: int, /) -> StepPlace:
         """Return the place of a committed step."""
 
@@ -98,6 +102,16 @@ class FoundPlaces:
         self.end = lines.end
         self.lock = threading.RLock()
         self._known: dict[int, StepPlace] = {}
+        self._is_checked = False
+
+    def checked_count(self) -> int:
+        """Return `count`; raise `TraceCorruptError` if a commit is missing or repeated."""
+        if not self._is_checked:
+            commits = 0
+            for offset, block in self._lines.blocks(0, self.end):
+                commits = check_commits(self._lines, offset, block, commits)
+            self._is_checked = True
+        return self.count
 
     def step(self, k: int) -> StepPlace:
         """Return the place of a committed step, or raise `TraceCorruptError`."""
@@ -174,6 +188,32 @@ def count_commits(lines: Lines, stop: int | None = None) -> int:
     """Return the number of steps committed before byte `stop`, or in all."""
     at = lines.data.rfind(COMMIT, 0, lines.end if stop is None else stop)
     return 0 if at < 0 else lines.record_at(at + 1).step + 1
+
+
+def check_commit(record: Record, commits: int) -> None:
+    """Raise `TraceCorruptError` unless a commit is numbered `commits`."""
+    if record.step != commits:
+        reason = "the commits are not numbered in order: one is missing or repeated"
+        raise TraceCorruptError(reason, record.seq + 1, path=record.path, expected=commits, actual=record.step)
+
+
+def check_commits(lines: Lines, offset: int, block: bytes, commits: int) -> int:
+    """Return the number of commits up to the end of a block.
+
+    `commits` come before the block. Raises `TraceCorruptError` if the block's last commit has another number: one is
+    missing, or is there twice.
+    """
+    last = block.rfind(COMMIT) + 1
+    if not last and not block.startswith(COMMIT[1:]):
+        return commits
+    after = commits + block.count(COMMIT) + block.startswith(COMMIT[1:])
+    if lines.record_at(offset + last).step != after - 1:
+        lines.check_chain()  # a line with a wrong hash is the cause
+        for record in lines.records(offset, offset + len(block)):
+            if record.kind == "commit":
+                check_commit(record, commits)
+                commits += 1
+    return after
 
 
 def record_end(lines: Lines, digest: str) -> int | None:

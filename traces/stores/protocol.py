@@ -1,16 +1,14 @@
 """The interface of a store of traces."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
 from ..file.append_only import Store
 from ..file.blob import Blobs
-from .run_row import RunFilter, RunPage, RunRow, Total
+from .run_row import RunFilter, RunPage, RunRow
 from .task_table import Lease, TaskTable
 
 Durability = Literal["process", "power", "none"]
-Grouping = Literal["set", "model", "status"]
 
 
 class TraceStore(Protocol):
@@ -56,12 +54,6 @@ class TraceStore(Protocol):
         """Return one page of the table of runs, newest first.
 
         `after` is the previous page's `next`. A page costs the same wherever it is in the table.
-        """
-
-    def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return the number of runs, their tokens and cost, for each group.
-
-        The selected runs are counted with each call.
         """
 
     def path_of(self, run_id: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +16,8 @@ from ...file.safe_open import open_file, read_trace
 from ...file.schema import is_run_id
 from ...read_row import Locks, read_row
 from ..access import Access
-from ..protocol import Durability, Grouping
-from ..run_row import RunFilter, RunPage, RunRow, Total
-from ..summaries import add_up, page_of
+from ..protocol import Durability
+from ..run_row import RunFilter, RunPage, RunRow, page_of
 from ..task_table import Lease, TaskTable
 from .lease_fence import LeaseFence
 
@@ -131,10 +130,6 @@ class FolderStore:
     def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
         """Return a page of the runs, from both ends of each file."""
         return page_of(self._rows(), where or RunFilter(), after, limit)
-
-    def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return totals, computed from the files."""
-        return add_up(self._rows(), by, where or RunFilter())
 
     def rename(self, run_id: str, to: str) -> None:
         """Set a run aside; see `TraceStore`."""

@@ -1,11 +1,9 @@
 """The table of runs in a database."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from ..owner import has_died, person_text
-from ..protocol import Grouping
-from ..run_row import RunFilter, RunPage, RunRow, Total, page_key, parse_key
+from ..run_row import RunFilter, RunPage, RunRow, page_key, parse_key
 from .database import Row, SqlDatabase, check_row
 
 _COLUMNS = (
@@ -17,7 +15,6 @@ _KINDS = (
     *(int, int, int | float | None, int | float, int | float, int, str | None),
 )
 """The types of these columns, without the last one."""
-_GROUPS = {"set": "set_id", "model": "model", "status": "status"}
 _FROM = "FROM runs r JOIN heads h ON h.run_id = r.run_id"
 
 
@@ -46,23 +43,6 @@ def page(database: SqlDatabase, where: RunFilter, after: str | None, limit: int)
     )
     found = tuple(_row(row, database.url) for row in rows)
     return RunPage(found[:limit], page_key(found[limit - 1]) if len(found) > limit else None)
-
-
-def totals(database: SqlDatabase, by: Sequence[Grouping], where: RunFilter) -> list[Total]:
-    """Return the sums of groups of runs."""
-    groups = ", ".join(f"r.{column}" for name, column in _GROUPS.items() if name in by)
-    terms, values = _terms(where)
-    rows = database.rows(
-        f"SELECT {', '.join(f'r.{column}' if name in by else 'NULL' for name, column in _GROUPS.items())}, "
-        f"COUNT(*), SUM(r.tokens), COALESCE(SUM(r.cost), 0) FROM runs r {_where(terms)} "
-        + (f"GROUP BY {groups} ORDER BY {groups}" if groups else ""),
-        values,
-    )
-    return [
-        Total(set_id, model, status, runs, int(tokens), float(cost))
-        for set_id, model, status, runs, tokens, cost in rows
-        if runs
-    ]
 
 
 def _terms(where: RunFilter) -> tuple[list[str], list[Any]]:

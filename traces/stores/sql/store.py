@@ -1,6 +1,6 @@
 """A store in a database, shared by SQLite and PostgreSQL."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,12 +10,12 @@ from ...file.blob import blob_reference
 from ...file.schema import is_run_id
 from ..beats import Beats
 from ..owner import SECONDS, end_owner, has_died, new_owner, person_text
-from ..protocol import Durability, Grouping
-from ..run_row import RunFilter, RunPage, RunRow, Total
+from ..protocol import Durability
+from ..run_row import RunFilter, RunPage, RunRow
 from ..task_table import Lease
 from .database import Head, Session, SqlDatabase
 from .run_writer import SqlRun, extend, read_lines
-from .runs import page, row_of, totals
+from .runs import page, row_of
 from .tables import SPAN
 from .tasks import SqlTasks, check_lease, note_run
 
@@ -139,10 +139,6 @@ class SqlStore:
     def runs(self, where: RunFilter | None = None, *, after: str | None = None, limit: int = 100) -> RunPage:
         """Return a page of the table of runs; see `TraceStore`."""
         return page(self._database, where or RunFilter(), after, limit)
-
-    def totals(self, by: Sequence[Grouping] = ("status",), where: RunFilter | None = None) -> list[Total]:
-        """Return the sums of each group; see `TraceStore`."""
-        return totals(self._database, by, where or RunFilter())
 
     def path_of(self, run_id: str) -> Path | None:
         """Return None: a database keeps no files."""
