@@ -66,7 +66,7 @@ _BODY = 1 << 24
 """The largest action, in bytes: an edit may set a large value."""
 
 
-Answer = Callable[[Query], Any]
+Answer = Callable[["Viewer", Query], Any]
 
 
 class UnindexedError(Exception):
@@ -118,30 +118,6 @@ class Viewer:
             raise not_here(run_id) from None
         return run_id
 
-    # the questions
-
-    def runs(self, query: Query) -> Any:
-        """Answer `runs`."""
-        self.folder.scan(at_most_every=_SCAN)
-        seen = self.live.mark(self.folder.changes)
-        return {**runs.runs(self.folder, query), "seen": seen}
-
-    def totals(self, query: Query) -> Any:
-        """Answer `totals`."""
-        self.folder.scan(at_most_every=_SCAN)
-        return runs.totals(self.folder, query.several("id"))
-
-    def run(self, query: Query) -> Any:
-        """Answer `run`."""
-        self.folder.scan(at_most_every=_SCAN)
-        name = self.known(query)
-        seen = self.live.mark(self.folder.changes)
-        families = runs.families_of(self.folder)
-        row = families.run_row(name)
-        trace = self.folder.open(name, _SLICE)
-        found = run.run(trace, row, why_not=self._why_not(trace), path=_typed(self.folder, name))
-        return {**found, "seen": seen}
-
     def _why_not(self, trace: IndexedTrace) -> str | None:
         """Return why the page has no actions for a run, or None."""
         if self.folder.store is not None:
@@ -152,73 +128,23 @@ class Viewer:
         refused = self.actions.refusal(str(header.get("module") or ""), str(header.get("state") or ""))
         return None if refused is None else f"{refused} To act on it, start the viewer with --allow-actions ask."
 
-    def columns(self, query: Query) -> Any:
-        """Answer `columns`."""
-        trace = self.begun(query)
-        return columns.columns(trace, _number(query, "from", 0), _number(query, "to", 2**53), _number(query, "n", 700))
+    # the questions that need more than a call
 
-    def steps(self, query: Query) -> Any:
-        """Answer `steps`."""
-        return run.steps(self.begun(query), _number(query, "from"), _number(query, "to"))
-
-    def find(self, query: Query) -> Any:
-        """Answer `find`."""
-        back = query.get("back") in ("true", "1")
-        return run.find(self.trace(query), _number(query, "from"), query.get("mode", ""), back)
-
-    def step(self, query: Query) -> Any:
-        """Answer `step`."""
-        k = _number(query, "k")
-        return step.step(self.folder, self.trace(query, k), k)
-
-    def changes(self, query: Query) -> Any:
-        """Answer `changes`."""
-        k = _number(query, "k")
-        return changes.changes(self.trace(query, k), k)
-
-    def state(self, query: Query) -> Any:
-        """Answer `state`."""
-        k, offset, limit = _number(query, "k"), _number(query, "offset", 0), _number(query, "limit", 200)
-        return values.state(self.trace(query, k), k, query.get("path", ""), offset, limit)
-
-    def value(self, query: Query) -> Any:
-        """Answer `value`."""
-        offset, length = _number(query, "offset", 0), _number(query, "length", 65_536)
-        return values.value(self.trace(query), query.get("at", ""), offset, length)
-
-    def history(self, query: Query) -> Any:
-        """Answer `history`."""
-        offset = max(0, _number(query, "offset", 0))
-        return history.history(self.begun(query), query.get("path", ""), offset, _PART)
-
-    def search(self, query: Query) -> Any:
-        """Answer `search`."""
-        return search.search(self.begun(query), query.get("q", ""), query.get("after") or None)
-
-    def chat(self, query: Query) -> Any:
-        """Answer `chat`."""
-        return chat.chat(self.folder, self.trace(query), _number(query, "from", 0), _number(query, "to", 200))
-
-    def compare(self, query: Query) -> Any:
-        """Answer `compare`."""
-        a, b = self.known(query, "a"), self.known(query, "b")
-        k = _number(query, "k") if "k" in query else None
-        return compare.compare(self.folder, a, b, _number(query, "n", 700), k, _PART)
-
-    def family(self, query: Query) -> Any:
-        """Answer `family`."""
+    def runs(self, query: Query) -> Any:
+        """Answer `runs`."""
         self.folder.scan(at_most_every=_SCAN)
-        return family.family(self.folder, self.known(query))
+        seen = self.live.mark(self.folder.changes)
+        return {**runs.runs(self.folder, query), "seen": seen}
 
-    def sets(self, query: Query) -> Any:
-        """Answer `sets`."""
-        return sets.sets(self.folder)
-
-    def set(self, query: Query) -> Any:
-        """Answer `set`."""
+    def run(self, query: Query) -> Any:
+        """Answer `run`."""
         self.folder.scan(at_most_every=_SCAN)
-        after = _number(query, "after") if query.get("after") else None
-        return sets.set_page(self.folder, query, after, _number(query, "limit", 200))
+        name = self.known(query)
+        seen = self.live.mark(self.folder.changes)
+        row = runs.families_of(self.folder).run_row(name)
+        trace = self.folder.open(name, _SLICE)
+        found = run.run(trace, row, why_not=self._why_not(trace), path=_typed(self.folder, name))
+        return {**found, "seen": seen}
 
     def evaluations(self, query: Query) -> Any:
         """Answer `evaluations`."""
@@ -226,17 +152,6 @@ class Viewer:
         if not quick and not query.is_patient:
             raise UnindexedError
         return evaluations.evaluations(self.folder, quick=quick)
-
-    def evaluation(self, query: Query) -> Any:
-        """Answer `evaluation`."""
-        self.folder.scan(at_most_every=_SCAN)
-        offset = max(0, _number(query, "offset", 0))
-        return evaluations.evaluation(self.folder, query, offset, _number(query, "limit", 200))
-
-    def evaluation_diff(self, query: Query) -> Any:
-        """Answer `evaluation_diff`."""
-        self.folder.scan(at_most_every=_SCAN)
-        return evaluations.evaluation_diff(self.folder, query.get("a", ""), query.get("b", ""), _WHOLE)
 
     def several(self, query: Query) -> Any:
         """Answer `several`: questions that a page asks together, in their order.
@@ -246,43 +161,75 @@ class Viewer:
         asked = query.several("ask")
         if not 1 <= len(asked) <= _TOGETHER:
             raise wrong(f"ask must be given 1 to {_TOGETHER} times, got {len(asked)}")
-        answers, found = self.answers(), list[Any]()
+        found = list[Any]()
         for each in asked:
-            name, _, given = each.partition("?")
-            answer = answers.get(name)
+            name, _, arguments = each.partition("?")
+            answer = QUESTIONS.get(name)
             if answer is None or name == "several" or name in _LONG_ONES:
                 raise wrong(f"{name!r} cannot be asked together with others")
-            question = Query(parse_qsl(given, keep_blank_values=True))
+            question = Query(parse_qsl(arguments, keep_blank_values=True))
             question.is_patient = query.is_patient
             status, body = _answered(answer, question, self)
             found.append({"status": status, "answer": orjson.Fragment(body)})
         return found
 
-    def answers(self) -> dict[str, Answer]:
-        """Return the functions that answer questions, by name."""
-        return {
-            "runs": self.runs,
-            "totals": self.totals,
-            "run": self.run,
-            "columns": self.columns,
-            "steps": self.steps,
-            "find": self.find,
-            "step": self.step,
-            "changes": self.changes,
-            "state": self.state,
-            "value": self.value,
-            "history": self.history,
-            "search": self.search,
-            "chat": self.chat,
-            "compare": self.compare,
-            "family": self.family,
-            "sets": self.sets,
-            "set": self.set,
-            "evaluations": self.evaluations,
-            "evaluation": self.evaluation,
-            "evaluation_diff": self.evaluation_diff,
-            "several": self.several,
-        }
+    def scanned(self) -> Folder:
+        """Return the folder, whose files were listed a moment ago."""
+        self.folder.scan(at_most_every=_SCAN)
+        return self.folder
+
+
+def _step(query: Query) -> int:
+    return _number(query, "k")
+
+
+QUESTIONS: dict[str, Answer] = {
+    "runs": Viewer.runs,
+    "totals": lambda viewer, q: runs.totals(viewer.scanned(), q.several("id")),
+    "run": Viewer.run,
+    "columns": lambda viewer, q: columns.columns(
+        viewer.begun(q), _number(q, "from", 0), _number(q, "to", 2**53), _number(q, "n", 700)
+    ),
+    "steps": lambda viewer, q: run.steps(viewer.begun(q), _number(q, "from"), _number(q, "to")),
+    "find": lambda viewer, q: run.find(
+        viewer.trace(q), _number(q, "from"), q.get("mode", ""), q.get("back") in ("true", "1")
+    ),
+    "step": lambda viewer, q: step.step(viewer.folder, viewer.trace(q, _step(q)), _step(q)),
+    "changes": lambda viewer, q: changes.changes(viewer.trace(q, _step(q)), _step(q)),
+    "state": lambda viewer, q: values.state(
+        viewer.trace(q, _step(q)), _step(q), q.get("path", ""), _number(q, "offset", 0), _number(q, "limit", 200)
+    ),
+    "value": lambda viewer, q: values.value(
+        viewer.trace(q), q.get("at", ""), _number(q, "offset", 0), _number(q, "length", 65_536)
+    ),
+    "history": lambda viewer, q: history.history(
+        viewer.begun(q), q.get("path", ""), max(0, _number(q, "offset", 0)), _PART
+    ),
+    "search": lambda viewer, q: search.search(viewer.begun(q), q.get("q", ""), q.get("after") or None),
+    "chat": lambda viewer, q: chat.chat(viewer.folder, viewer.trace(q), _number(q, "from", 0), _number(q, "to", 200)),
+    "compare": lambda viewer, q: compare.compare(
+        viewer.folder,
+        viewer.known(q, "a"),
+        viewer.known(q, "b"),
+        _number(q, "n", 700),
+        _step(q) if "k" in q else None,
+        _PART,
+    ),
+    "family": lambda viewer, q: family.family(viewer.scanned(), viewer.known(q)),
+    "sets": lambda viewer, q: sets.sets(viewer.folder),
+    "set": lambda viewer, q: sets.set_page(
+        viewer.scanned(), q, _number(q, "after") if q.get("after") else None, _number(q, "limit", 200)
+    ),
+    "evaluations": Viewer.evaluations,
+    "evaluation": lambda viewer, q: evaluations.evaluation(
+        viewer.scanned(), q, max(0, _number(q, "offset", 0)), _number(q, "limit", 200)
+    ),
+    "evaluation_diff": lambda viewer, q: evaluations.evaluation_diff(
+        viewer.scanned(), q.get("a", ""), q.get("b", ""), _WHOLE
+    ),
+    "several": Viewer.several,
+}
+"""The functions that answer questions, by name."""
 
 
 def make_app(viewer: Viewer, port: int) -> ASGIApp:
@@ -304,7 +251,7 @@ def make_app(viewer: Viewer, port: int) -> ASGIApp:
     routes = [
         *(
             Route(f"/api/{name}", _endpoint(name, answer, viewer), methods=["GET"])
-            for name, answer in viewer.answers().items()
+            for name, answer in QUESTIONS.items()
         ),
         Route("/api/events", events, methods=["GET"]),
         *(
@@ -365,12 +312,12 @@ def _answered(answer: Answer, question: Query, viewer: Viewer) -> tuple[int, byt
     try:
         for _ in range(_TRIES):
             try:
-                return 200, dump(answer(question))
+                return 200, dump(answer(viewer, question))
             except StaleIndexError as error:  # the index is rebuilt, and the question asked again
                 for name in ("id", "a", "b"):
                     if name in question:
                         viewer.folder.recover(question[name], error)
-        return 200, dump(answer(question))
+        return 200, dump(answer(viewer, question))
     except UnindexedError:
         raise
     except Exception as error:  # noqa: BLE001 - each becomes an answer; what nobody expects is logged

@@ -22,7 +22,7 @@ from refold.traces.file.writer import TraceWriter
 from refold.traces.index.folder import Folder
 from refold.view import app
 from refold.view.actions import Actions
-from refold.view.app import Viewer
+from refold.view.app import QUESTIONS, Viewer
 from refold.view.json_answers import dump
 from refold.view.pages.problems import ProblemError
 from refold.view.pages.query import Query
@@ -312,7 +312,7 @@ def test_the_first_thing_that_a_new_server_is_asked_finds_the_run(place: Path) -
             folder = Folder(place / "runs")
             for _ in range(looks):
                 folder.scan()
-            answer = json.loads(dump(Viewer(folder).answers()[question](query)))
+            answer = json.loads(dump(QUESTIONS[question](Viewer(folder), query)))
             if question == "run":
                 del answer["seen"]  # the mark of what this server told: another one for each server
             answers.append(answer)

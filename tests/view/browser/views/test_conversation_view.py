@@ -6,6 +6,7 @@ from view_pages import Look, Site
 
 def test_a_conversation_has_everything_that_was_said_and_called(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "research", k=1))
+    expect(page.locator(".facts")).to_contain_text("cost not known")
     chat = page.locator(".chat").first
     expect(chat.locator("td", has_text="9.6")).to_be_visible()
     expect(chat.locator("ol > li")).to_have_count(2)

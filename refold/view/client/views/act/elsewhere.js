@@ -15,7 +15,7 @@ export const mayAct = (source, run) => run.actions_allowed && source.act !== und
 /** Why this page only shows, and what to do about it. @param {{ run: Named }} props */
 export function WhyNot({ run }) {
   if (run.actions_allowed) return html`<p class="ink2">This tab has no token, so it only shows. Open the whole address that <code>refold view</code> has printed to act from the page.</p>`
-  return html`<p class="ink2">${(run.why_not ?? "").split(/(--[a-z-]+ \w+)/).map((part, i) => (i % 2 ? html`<code>${part}</code>` : visible(part)))}</p>`
+  return html`<p class="ink2">${(run.why_not ?? "").split(/(--[a-z-]+ \w+)/).map((part, i) => (i % 2 ? html`<code class="nowrap">${part}</code>` : visible(part)))}</p>`
 }
 
 /** @param {{ source: Source, run: Named, text: string }} props */
