@@ -38,6 +38,7 @@ from .events import event_from_dict as event_from_dict
 from .events import event_to_dict as event_to_dict
 from .generators import Backoff as Backoff
 from .generators import CassetteGenerator as CassetteGenerator
+from .generators import Fallback as Fallback
 from .generators import FunctionGenerator as FunctionGenerator
 from .generators import GenerateParams as GenerateParams
 from .generators import Generator as Generator

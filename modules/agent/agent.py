@@ -56,7 +56,8 @@ class Agent(BaseModel):
         label: another name, for display.
         concurrency: how many goals `batch` works on at once.
         agent_id: the agent's id; copies keep it.
-        model: a generator, or the identifier of one, such as "openai/gpt-4o".
+        model: a generator, or the identifier of one, such as "openai/gpt-4o"; of several, the next is asked if one
+            fails, see `Fallback`.
         instructions: the text of the system message.
         cache: "latest" marks the prompt for caching, if the provider supports that.
         tools: Tools, Toolsets, objects with tool methods, and functions.
@@ -90,7 +91,7 @@ class Agent(BaseModel):
     label: str | None = None
     concurrency: int = Field(default=1, ge=1)
     agent_id: UUID = Field(default_factory=uuid4)
-    model: str | Generator | None = None
+    model: str | Generator | Sequence[str | Generator] | None = None
     instructions: str | None = None
     cache: Literal["latest"] | None = "latest"
     tools: list[Any] = Field(default_factory=list)
@@ -132,7 +133,9 @@ class Agent(BaseModel):
 
         The repr and the JSON form of an Agent then show no key.
         """
-        return get_generator(model) if isinstance(model, str) and holds_secret(model) else model
+        if isinstance(model, str) and holds_secret(model):
+            return get_generator(model)
+        return list(map(cls._without_key, model)) if isinstance(model, list | tuple) else model
 
     @field_validator("tags")
     @classmethod
@@ -186,7 +189,9 @@ class Agent(BaseModel):
         return None if options is None else checked_options(options)
 
     @field_serializer("model", when_used="json")
-    def _model_in_json(self, model: Any) -> str | None:
+    def _model_in_json(self, model: Any) -> Any:
+        if isinstance(model, list):
+            return [each if isinstance(each, str) else each.model for each in model]
         return model if model is None or isinstance(model, str) else model.model
 
     @field_serializer("tools", "hooks", "stop_conditions", "judge", "policy", "engine", when_used="json")
@@ -211,10 +216,9 @@ class Agent(BaseModel):
 
     @property
     def model_name(self) -> str | None:
-        """The model's name without parameters; None if there is no model."""
-        if self.model is None:
-            return None
-        return self.model.split(",")[0] if isinstance(self.model, str) else self.model.model
+        """The (first) model's name without parameters; None if there is no model."""
+        first = self.model[0] if isinstance(self.model, list) else self.model
+        return first.split(",")[0] if isinstance(first, str) else getattr(first, "model", None)
 
     @property
     def all_tools(self) -> list[Tool[..., Any]]:

@@ -3,7 +3,7 @@
 Other examples are `scripted:answers.yaml` and `cassette:recorded.jsonl`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,6 +18,7 @@ from .http.http_generator import HTTPGenerator
 from .http.servers import is_served
 from .params import GenerateParams
 from .protocol import Generator
+from .providers.fallback import Fallback
 from .providers.litellm_generator import LiteLLMGenerator
 from .scripted import ScriptedGenerator
 
@@ -83,20 +84,24 @@ def register_generator(provider: str, make: Provider) -> None:
     _providers[provider] = make
 
 
-def get_generator(identifier: str | Generator, *, params: GenerateParams | None = None) -> Generator:
+def get_generator(
+    identifier: str | Generator | Sequence[str | Generator], *, params: GenerateParams | None = None
+) -> Generator:
     """Return the generator of `[provider!]model[,name=value...]`.
 
-    A generator is returned unchanged. Without a provider, models of OpenAI, of Anthropic and of servers of your own
-    (`openai/`, `anthropic/`, `ollama_chat/`, ...) are asked over HTTP, others by litellm. `provider:model` works for
-    every provider but litellm, whose models may have colons. Names are those of `GenerateParams`, `extra.NAME`, and
-    options of the provider, such as `api_key`. Texts of `stop` are separated by `;`. `params` take precedence over the
-    identifier's.
+    A generator is returned unchanged, and several models are a `Fallback`. Without a provider, models of OpenAI, of
+    Anthropic and of servers of your own (`openai/`, `anthropic/`, `ollama_chat/`, ...) are asked over HTTP, others by
+    litellm. `provider:model` works for every provider but litellm, whose models may have colons. Names are those of
+    `GenerateParams`, `extra.NAME`, and options of the provider, such as `api_key`. Texts of `stop` are separated by
+    `;`. `params` take precedence over the identifier's.
 
     Raises GeneratorNameError for an unknown name, and ValueError or OSError for a bad script or cassette.
     """
     if not isinstance(identifier, str):
         if isinstance(identifier, Generator):
             return identifier
+        if isinstance(identifier, Sequence) and identifier:
+            return Fallback([get_generator(each, params=params) for each in identifier])
         raise GeneratorNameError(f"a model must be an identifier or a generator, got {type(identifier).__name__}")
     head, *settings = identifier.split(",")
     provider, model = _provider(head)

@@ -22,6 +22,7 @@ from ..events import (
     ToolStart,
     ToolStep,
 )
+from ..generators.providers.fallback import answering
 from ..generators.recorded_error import recorded_error
 from ..hooks.steps import Steps
 from ..reactions import DENIED, Reaction, RetryWithFeedback
@@ -206,7 +207,7 @@ class Acting:
     def _step_facts(self, cls: type[AgentEvent]) -> dict[str, Any]:
         turn = self.turn
         facts = generation_facts(turn, self.step, self.setup.name, self.state.agent.model)
-        facts["generator"] = self.setup.generator
+        facts["generator"] = answering(self.setup.generator, turn.model)
         if cls is GenerationStep:
             facts["extra"] = turn.extra
             if self.step == 1 and self.state.messages:

@@ -20,17 +20,20 @@ from ..generators.finish_reasons import finish_of
 from ..generators.generation import Generation
 from ..generators.journaled import generate
 from ..generators.params import GenerateParams
+from ..generators.protocol import Generator
 from ..generators.providers.backoff import Backoff, PendingRetry
 from ..generators.recorded_error import error_text, error_type
 from ..generators.request_context import listening
 from ..modes.conversation import mode_after_error, read_answer
-from .compaction import compacted
+from .compaction import capabilities_of, compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params
 from .setup import Setup, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
 
+MODEL_AT = "model_at"
+"""The key in the state's memory of the model that answered last, if it is not the one that was asked first."""
 log, runs_log = logging.getLogger("refold"), logging.getLogger("refold.runs")
 
 
@@ -47,12 +50,26 @@ class Deciding:
         self.step = state.current_step + 1
         self.dispatch = Dispatch(setup.listeners, state.memory, partial(setup.event_facts, state))
         self.mode = state.tool_mode
+        fallback, models = setup.fallback, setup.models
+        self.first = fallback.start(state.memory.get(MODEL_AT), state.current_step) if fallback is not None else 0
+        self.at = self.first
+        """The index of the model that is asked."""
+        self.others = [*range(self.first + 1, len(models)), *range(self.first)]
+        """The indexes of the models that can be asked after it."""
+        self.failed: list[str] = []
+        """The errors of the models before it."""
         self.requests = 0
         self.retries = 0
+        """The retries of the model that is asked."""
         self.usage: Usage | None = None
         self.compaction: Compaction | None = None
         self.failure: GeneratorError | None = None
         """The model's error, unless a hook's reaction takes its place or the conversation is too long."""
+
+    @property
+    def generator(self) -> Generator:
+        """The model that is asked."""
+        return self.setup.models[self.at]
 
     async def turn(self) -> Turn:
         """Return the turn: the model's answer, a hook's reaction, or an error."""
@@ -62,19 +79,25 @@ class Deciding:
                 params = start_params(self.state.agent, self.state.limit, tools, self.state.messages[-1])
                 await self._tell(AgentStart, inputs=self._inputs(), params=params)
             if self.dispatch.wants(GenerationStart):
-                facts = {"generator": self.setup.generator, "step": self.step}
+                facts = {"generator": self.generator, "step": self.step}
                 await self._tell(GenerationStart, **facts, messages=lambda: self._prompt())
             turn = self._answered(await self._generation())
         except _Stepped:
             turn = Turn("reaction")
         except GeneratorError as error:
+            for each in self.failed:
+                error.add_note(each)
             turn = Turn("error", error=_document(error))
             await self._tell_error(error)
             if not isinstance(error, ContextOverflowError) and not self.dispatch.winners:
                 self.failure = error
         turn.requests, turn.usage, turn.compaction = self.requests, self.usage, self.compaction
         turn.mode = self.mode if self.mode != self.state.tool_mode else None
+        if turn.message is not None:
+            turn.model = self.generator.model if self.at else None
         turn.memory = self.dispatch.changed
+        if turn.message is not None and self.at != self.first:
+            turn.memory = {**turn.memory, MODEL_AT: [self.at, self.state.current_step]}
         turn.beside = self.dispatch.used
         turn.reactions = [reacted.to_dict() for reacted in self.dispatch.reactions]
         return turn
@@ -92,7 +115,7 @@ class Deciding:
 
     async def _tell_error(self, error: GeneratorError) -> None:
         try:
-            facts = {"generator": self.setup.generator, "step": self.step, "messages": lambda: self._prompt()}
+            facts = {"generator": self.generator, "step": self.step, "messages": lambda: self._prompt()}
             await self._tell(GenerationError, error=error, **facts)
         except _Stepped:
             pass
@@ -109,16 +132,16 @@ class Deciding:
         reserve = self.state.weight
         while True:
             try:
-                backoff = self.setup.backoff
-                if backoff is not None and self.retries:
-                    backoff = replace(backoff, max_tries=max(0, backoff.max_tries - self.retries))
                 state = self.state
-                return await self._counted(messages, state.params, state.system, reserve, backoff, self.mode)
-            except ContextOverflowError:
-                if self.compaction is not None or (shorter := await self._compact()) is None:
-                    raise
-                messages, reserve = shorter, estimate_tokens(shorter)
+                return await self._counted(messages, state.params, state.system, reserve, self._backoff(), self.mode)
             except GeneratorError as error:
+                if await self._fallen_back(error, reserve):
+                    continue
+                if isinstance(error, ContextOverflowError):
+                    if self.compaction is not None or (shorter := await self._compact()) is None:
+                        raise
+                    messages, reserve = shorter, estimate_tokens(shorter)
+                    continue
                 other = mode_after_error(self.mode, str(error), configured=self.setup.tool_mode)
                 if other is None:
                     raise
@@ -126,7 +149,7 @@ class Deciding:
                 emit("tool_mode", mode=other, why=str(error))
                 _warn_if_live(
                     "%s takes no native tools (%s); tools are described as text (%s) from here on",
-                    self.setup.generator.model,
+                    self.generator.model,
                     error,
                     other,
                 )
@@ -143,7 +166,7 @@ class Deciding:
         """Make one request, with retries, and count requests and usage."""
         try:
             generation = await generate(
-                self.setup.generator,
+                self.generator,
                 messages,
                 params,
                 system=system,
@@ -160,31 +183,66 @@ class Deciding:
             self.usage = generation.usage if self.usage is None else self.usage + generation.usage
         return generation
 
+    def _backoff(self) -> Backoff | None:
+        """Return the backoff with the current model's remaining retries."""
+        backoff, fallback = self.setup.backoff, self.setup.fallback
+        if backoff is None or not (self.retries or self.others):
+            return backoff
+        most = min(backoff.max_tries, fallback.tries - 1) if fallback is not None and self.others else backoff.max_tries
+        return replace(backoff, max_tries=max(0, most - self.retries))
+
+    async def _fallen_back(self, error: GeneratorError, reserve: int) -> bool:
+        """Go on to the next model that fits, if there is one.
+
+        A model whose context is known to be too small is passed over.
+        """
+        fallback = self.setup.fallback
+        if fallback is None or not self.others or not isinstance(error, fallback.on):
+            return False
+        failed = self.generator
+        self.failed.append(f"{failed.model}: {error_type(error)}: {error_text(error)}")
+        while self.others:
+            self.at = self.others.pop(0)
+            room = (await capabilities_of(self.generator)).max_input_tokens
+            why = None if room is None or reserve <= room else f"its context of {room} tokens is too small"
+            facts = {"from": failed.model, "to": self.generator.model, "error": _document(error)}
+            emit("model_fallback", **facts, **({} if why is None else {"skipped": why}))
+            if why is None:
+                self.retries = 0
+                await self._report_retry(PendingRetry(1, 1, 0.0, error))
+                return True
+            self.failed.append(f"{self.generator.model}: {why}")
+        return False
+
     async def _retried(self, retry: PendingRetry) -> None:
         self.requests += 1
         self.retries += 1
+        if is_live():
+            reason = f"{error_type(retry.error)}: {error_text(retry.error)}"
+            runs_log.warning("%s is asked again in %g s: %s", self.generator.model, retry.wait_seconds, reason)
+        try:
+            await self._report_retry(retry)
+        except _Stepped:
+            self.requests -= 1  # `_counted` counts the failed attempt when it stops retrying
+            raise
+
+    async def _report_retry(self, retry: PendingRetry) -> None:
+        """Report a further request; the failed one's pieces are void."""
         error = _document(retry.error)
         facts: dict[str, Any] = {
             "step": self.step,
-            "attempt": self.retries,
+            "attempt": max(1, self.retries),
             "max_attempts": self.setup.backoff.max_tries if self.setup.backoff is not None else 0,
             "wait_seconds": retry.wait_seconds,
             "error_type": error["type"],
             "error_message": error["message"],
         }
         emit("generation_retry", **facts)
-        if is_live():
-            reason = f"{error['type']}: {error['message']}"
-            runs_log.warning("%s is asked again in %g s: %s", self.setup.generator.model, retry.wait_seconds, reason)
-        try:
-            await self._tell(GenerationRetry, **facts)
-        except _Stepped:
-            self.requests -= 1  # `_counted` counts the failed attempt when it stops retrying
-            raise
+        await self._tell(GenerationRetry, **facts)
 
     async def _compact(self) -> list[Message] | None:
         """Return the conversation with its beginning summarised, or None."""
-        facts, self.compaction = await compacted(self._summarise, self.setup.generator, self.state.messages)
+        facts, self.compaction = await compacted(self._summarise, self.generator, self.state.messages)
         if facts is None:
             return None
         summary = None if self.compaction is None else self.compaction.summary.to_dict()
@@ -230,7 +288,7 @@ class Deciding:
         emit("answer_incomplete", incomplete=why, stop_reason=turn.stop_reason, unread=unread)
         what = [f"incomplete ({why})"] if why else []
         what += [f"partly unreadable ({unread[0]:.100})"] if unread else []
-        _warn_if_live("the answer of %s in step %d is %s", self.setup.generator.model, self.step, " and ".join(what))
+        _warn_if_live("the answer of %s in step %d is %s", self.generator.model, self.step, " and ".join(what))
 
 
 def is_live() -> bool:

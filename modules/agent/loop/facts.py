@@ -55,7 +55,7 @@ def generation_facts(turn: Turn, step: int, name: str, model: str) -> dict[str, 
     assert turn.message is not None
     return {
         "step": step,
-        "messages": [message_with_metadata(turn.message, turn.stop_reason, turn.extra, name, model)],
+        "messages": [message_with_metadata(turn.message, turn.stop_reason, turn.extra, name, turn.model or model)],
         "usage": turn.used or _NONE,
         "stop_reason": turn.stop_reason,
         "incomplete": incomplete_of(turn),

@@ -14,6 +14,7 @@ from ..generators.journaled import Render
 from ..generators.params import GenerateParams
 from ..generators.protocol import Generator
 from ..generators.providers.backoff import Backoff
+from ..generators.providers.fallback import Fallback, candidates_of
 from ..hooks.hook import Hook
 from ..hooks.stop_conditions import StopCondition
 from ..modes.conversation import prompt_for
@@ -53,6 +54,16 @@ class Setup:
     def listeners(self) -> Listeners:
         """The hooks by the events they listen to."""
         return Listeners(self.hooks)
+
+    @property
+    def fallback(self) -> Fallback | None:
+        """The generator, if it is several models."""
+        return self.generator if isinstance(self.generator, Fallback) else None
+
+    @cached_property
+    def models(self) -> tuple[Generator, ...]:
+        """The models, in the order of preference."""
+        return candidates_of(self.generator)
 
     @cached_property
     def by_name(self) -> dict[str, Tool[..., Any]]:

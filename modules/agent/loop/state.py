@@ -38,7 +38,8 @@ class AgentState(StateSchema):
         asked: the number of requests, including failed ones.
         weight: the approximate number of tokens in the conversation.
         usage: the usage of the run so far.
-        memory: the memory of counting hooks, by position and name.
+        memory: the memory of counting hooks, by position and name. If a `Fallback` changed its model, `model_at` has
+            the model's index and the step of the change.
         kept: values that tools keep between calls, such as the contents of Memory; see `tools.kept`.
         error: the class and text of the error that failed the run.
     """

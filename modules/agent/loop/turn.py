@@ -38,7 +38,7 @@ class Turn:
 
     `requests` is the number of requests, `usage` their total usage, and `beside` the usage of generations in hooks.
     `reactions` and `memory` are the hooks' answers before the decision. `mode` is the tool mode, if the turn changed
-    it.
+    it. `model` is the name of the model that answered, if it is not the first of a fallback.
     """
 
     kind: TurnKind
@@ -51,6 +51,7 @@ class Turn:
     problems: tuple[Problem, ...] = ()
     requests: int = 1
     mode: Any = None
+    model: str | None = None
     compaction: Compaction | None = None
     reactions: list[Document] = field(default_factory=list)
     memory: Document = field(default_factory=dict)
@@ -99,6 +100,8 @@ class Turn:
             meta["problems"] = [{"what": p.what, "raw": p.raw} for p in self.problems]
         if self.mode is not None:
             meta["mode"] = self.mode
+        if self.model is not None:
+            meta["model"] = self.model
         if self.compaction is not None:
             meta["compaction"] = {"cut": self.compaction.cut, "summary": self.compaction.summary.to_dict()}
         if self.reactions:
@@ -165,6 +168,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "problems": lambda problems: tuple(Problem(problem["what"], problem["raw"]) for problem in problems),
     "requests": lambda requests: requests,
     "mode": lambda mode: mode,
+    "model": lambda model: model,
     "compaction": lambda compaction: Compaction(compaction["cut"], Message.from_dict(compaction["summary"])),
     "reactions": list,
     "memory": dict,

@@ -47,6 +47,7 @@ from ..events import (
     UserInputRequired,
 )
 from ..events.model_name import NamedGenerator
+from ..generators.providers.fallback import answering
 from ..generators.recorded_error import recorded_error
 from ..loop.dispatch import attach
 from ..loop.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
@@ -211,7 +212,9 @@ class Projector:
         facts = generation_facts(turn, self._step, self._name, self._model)
         messages = [*self._goal, *facts.pop("messages")]
         before = {**self._told}, {**self._made}
-        event = self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
+        event = self._make(
+            GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._answering(turn)
+        )
         self._told, self._made = before
         return event
 
@@ -398,9 +401,15 @@ class Projector:
             return
         facts = generation_facts(turn, self._step, self._name, self._model)
         self._incomplete = facts["incomplete"]
-        yield self._make(GenerationEnd, **facts, generator=self._generator)
+        facts["generator"] = self._answering(turn)
+        yield self._make(GenerationEnd, **facts)
         messages = [*self._take_goal(), *facts.pop("messages")]
-        yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._generator)
+        yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra)
+
+    def _answering(self, turn: Turn) -> Any:
+        """Return the model that answered, or only its name."""
+        found = answering(self._generator, turn.model)
+        return found if turn.model in (None, found.model) else NamedGenerator(str(turn.model))
 
     def _reacted(self, turn: Turn, found: Consequences) -> Iterator[AgentEvent | None]:
         beside = turn.used if turn.message is None else None

@@ -311,6 +311,24 @@ class Trajectory(BaseModel):
         return UsageAtLeast(**{**total.__dict__, "cost_usd": least})
 
     @property
+    def usage_by_model(self) -> dict[str, Usage]:
+        """The usage of the last run's requests, by model.
+
+        Requests of hooks, policies and summaries are included, and models that only failed.
+        """
+        asked: dict[int, str] = {}
+        found: dict[str, Usage] = {}
+        for record in self.trace.records:
+            if record.kind == "intent" and record["name"] == "generate":
+                asked[record.seq] = record["args"].get("model", "")
+            elif record.kind == "outcome" and (model := asked.get(record["intent"])) is not None:
+                used = record.get("usage") or {}
+                tokens = {"input_tokens": used.get("tokens_in", 0), "output_tokens": used.get("tokens_out", 0)}
+                spent = Usage(**tokens, total_tokens=sum(tokens.values()), cost_usd=used.get("cost"))
+                found[model] = found.get(model, Usage()) + spent
+        return found
+
+    @property
     def kept(self) -> dict[str, Any]:
         """The values that tools have kept in the conversation.
 

@@ -1,1 +1,1 @@
-"""Real models: litellm, the answers of providers, their errors, and retries."""
+"""Real models: litellm, the answers of providers, their errors, retries and fallbacks."""
