@@ -31,7 +31,7 @@ class GeneratorNameError(UsageError, ValueError):
 
 
 class ModelFileError(GeneratorNameError, OSError):
-    """The file of a scripted model or of a cassette cannot be read."""
+    """The file of a scripted model or cassette cannot be read."""
 
 
 def _model(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
