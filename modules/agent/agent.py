@@ -398,8 +398,8 @@ class Agent(BaseModel):
 
         The runs are children of one run, which has the budget of the agent's `engine` and of the task. At most
         `concurrency` of them work at once, by default all. `reward` gets each trajectory with an answer, after the
-        runs; what it spends is not part of the budget. `samples.records()` are training records with tools, rewards
-        and the group.
+        runs; what it spends is not part of the budget. If it raises, `samples.errors` has the error. `records()` of the
+        samples are training records with tools, rewards and the group.
         """
         return await sample(self, goal, n, reward, concurrency)
 

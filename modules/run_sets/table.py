@@ -157,6 +157,11 @@ def check_code(table: TaskTable, code: Code, changed: Changed) -> list[str]:
     ]
 
 
+def has_changed_code(table: TaskTable) -> bool:
+    """Return whether the set has been run with different code."""
+    return table.document(CODE)[0] > 1  # `check_code` writes it once, and again only if it differs
+
+
 def _refuse_other(set_id: str, known: Mapping[str, Any], code: Code) -> None:
     if known["module"] != code.name:
         raise SetMismatchError(

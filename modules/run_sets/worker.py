@@ -12,7 +12,7 @@ The table is the only memory: a worker that is killed leaves a row whose lease e
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -37,7 +37,7 @@ from ...traces.printable import error_line
 from ...traces.stores import Figures, Lease, RunRef, TaskTable, TraceStore
 from ..rate_limits import RateLimiter
 from ..rate_limits.limiter import use_limiter
-from .alone.own_process import Alone, describe_exit, run_alone
+from .alone.own_process import Alone, describe_exit, has_died, run_alone
 from .ends import (
     ERRORED,
     FAILED,
@@ -56,7 +56,7 @@ from .plan import SetPlan
 from .request_gate import RunGate
 from .shared_budget import SharedBudget
 from .stop import StopRequest
-from .table import all_rows
+from .table import all_rows, has_changed_code
 
 R = TypeVar("R")
 _NO_FIGURES = Figures()
@@ -77,7 +77,9 @@ LONGEST_WAIT = 20.0
 class Worker:
     """Works on a set, with `concurrency` runs in one event loop.
 
-    `on_first_end` is called when the worker has ended a task for the first time.
+    `on_first_end` is called when the worker has ended a task for the first time. If `is_command`, nothing replaces this
+    process. So while a task may be one that kills its process, and after such a task was found, tasks that can be sent
+    run in processes of their own.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Worker:
         number: str = "0",
         concurrency: int,
         on_first_end: Callable[[], object] = lambda: None,
+        is_command: bool = False,
     ) -> None:
         self.plan = plan
         self.owner = f"{plan.run}/{number}"
@@ -97,6 +100,13 @@ class Worker:
         self._stop = stop
         self._concurrency = concurrency
         self._on_first_end: Callable[[], object] | None = on_first_end
+        self._is_command = is_command
+        self._suspects = set[str]()
+        """The tasks of which one may have killed its process."""
+        self._is_poisoned = False
+        """Whether a task of the set has killed a process in which it ran alone."""
+        self._can_send = True
+        """Whether the plan can be sent to another process, as far as known."""
         self._module = plan.load_module()
         options = plan.engine_options()
         # The environment is searched for secrets once, and not for each task.
@@ -125,6 +135,8 @@ class Worker:
         The set is done when no task is left to claim, and no worker anywhere is running one.
         """
         loop = anyio.lowlevel.current_token()
+        if self._is_command:
+            await self._ask(self._look_for_deaths)
 
         def lost(key: str) -> None:
             with suppress(RuntimeError):  # the loop has ended
@@ -148,6 +160,10 @@ class Worker:
                 if self._shared_budget is not None:
                     await self._ask(self._shared_budget.renew)  # what an outage has kept from being booked
 
+    def _look_for_deaths(self) -> None:
+        self._suspects = {row.key for row in all_rows(self._table, "running") if has_died(row.owner)}
+        self._is_poisoned = any(DIED in (row.figures.result or {}) for row in all_rows(self._table, ERRORED))
+
     async def _slots(self) -> int:
         """Return `concurrency`, but no more than the set has tasks."""
         counts = await self._ask(self._table.counts)
@@ -162,13 +178,17 @@ class Worker:
 
     async def _slot(self) -> None:
         while (lease := await self._next()) is not None:
-            with anyio.CancelScope() as scope:
-                self._running[lease.key] = scope
-                try:
-                    await self._work(lease)
-                finally:
-                    self._running.pop(lease.key, None)
-                    self._tell()
+            await self._within_scope(lease.key, partial(self._work, lease))
+
+    async def _within_scope(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Work on a task, which a lost lease or a spent limit cancels."""
+        with anyio.CancelScope() as scope:
+            self._running[key] = scope
+            try:
+                await work()
+            finally:
+                self._running.pop(key, None)
+                self._tell()
 
     def _tell(self) -> None:
         self._changed.set()
@@ -240,7 +260,7 @@ class Worker:
         heart = LeaseHeartbeat(self._table, self.owner, self.plan.lease_seconds, set, lambda key: None, renew)
         heart.start()
         try:
-            await self._try(lease)
+            await self._within_scope(lease.key, partial(self._try, lease))
         finally:
             await to_thread.run_sync(heart.stop)
             if renew is not None:
@@ -250,10 +270,17 @@ class Worker:
         row = await self._ask(partial(self._table.row, lease.key)) if lease.epoch > 1 else None
         result = (row.figures.result if row is not None else None) or {}
         if row is not None and (DIED in result or (lease.attempts > 1 and result.get(RELEASED) != lease.epoch - 1)):
-            return await self._alone(lease)
+            self._suspects.add(lease.key)
+            try:
+                return await self._alone(lease)
+            finally:
+                self._suspects.discard(lease.key)
+        self._suspects.discard(lease.key)
         if lease.attempts > self.plan.limits.attempts:
             reason = f"the machine failed {lease.attempts - 1} times"
             return await self._finish(lease, ERRORED, await self._figures(lease, reason))
+        if self._is_command and (self._suspects or self._is_poisoned) and await self._in_own_process(lease):
+            return
         async with self._only:  # another task may run alone
             self._busy += 1
         try:
@@ -268,24 +295,38 @@ class Worker:
         It runs in a new process, or in this one without other tasks. If it kills its process again, it alone is at
         fault.
         """
+        if await self._in_own_process(lease):
+            return
         with suppress(TraceTakenError):
-            try:
-                found = await run_alone(self.plan, lease)
-            except anyio.get_cancelled_exc_class():
-                with anyio.CancelScope(shield=True):  # the next claim runs it alone, too
-                    await self._end(self._table.release, lease, Figures(result={DIED: "its process has died"}))
-                raise
-            if found is Alone.ENDED:
-                return
-            if isinstance(found, int):
+            if await self._ask(partial(self._deaths, lease.key)) >= DEATHS:
+                return await self._killed(lease, f"the task ended its process {DEATHS} times, in which it ran alone")
+            await self._try_alone(lease)
+
+    async def _in_own_process(self, lease: Lease) -> bool:
+        """Work on a task in a new process; False if the plan cannot be sent."""
+        if not self._can_send:
+            return False
+        try:
+            found = await run_alone(self.plan, lease)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):  # the next claim runs it alone, too
+                await self._end(self._table.release, lease, Figures(result={DIED: "its process has died"}))
+            raise
+        self._can_send = found is not Alone.NOT_SENT
+        if found is Alone.STOPPED:
+            self._stop.drain()
+        elif isinstance(found, int):
+            self._is_poisoned = True
+            with suppress(TraceTakenError):
                 why = f"the task ended its process, in which it ran alone: {describe_exit(found)}"
-            elif await self._ask(partial(self._deaths, lease.key)) >= DEATHS:
-                why = f"the task ended its process {DEATHS} times, in which it ran alone"
-            else:
-                return await self._try_alone(lease)
-            row = await self._ask(partial(self._table.row, lease.key))
-            figures = await self._figures(replace(lease, run_id=row.run_id if row is not None else None), why)
-            await self._finish(lease, ERRORED, replace(figures, result={**(figures.result or {}), DIED: why}))
+                await self._killed(lease, why)
+        return self._can_send
+
+    async def _killed(self, lease: Lease, why: str) -> None:
+        """End a task that has killed its process."""
+        row = await self._ask(partial(self._table.row, lease.key))
+        figures = await self._figures(replace(lease, run_id=row.run_id if row is not None else None), why)
+        await self._finish(lease, ERRORED, replace(figures, result={**(figures.result or {}), DIED: why}))
 
     async def _try_alone(self, lease: Lease) -> None:
         """Work on a task in this process, without other tasks.
@@ -366,7 +407,7 @@ class Worker:
 
     async def _raised(self, lease: Lease, error: Exception) -> None:
         reason = str(error) if isinstance(error, _NotAgainError) else error_line(error)
-        if isinstance(error, DivergenceError):
+        if isinstance(error, DivergenceError) and await self._ask(partial(has_changed_code, self._table)):
             reason += (
                 "; the set was started with other code: restore it, or run these tasks anew with retry=('failed',)"
             )

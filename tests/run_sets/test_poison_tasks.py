@@ -85,7 +85,7 @@ def command(folder: Path, executor: str) -> dict[str, Any] | int:
     ("executor", "deaths"),
     [
         ("processes", 0),
-        ("threads", 3),  # the command itself dies of a task that it runs beside others; the next one tries it apart
+        ("threads", 1),  # the command itself dies of the first one; the next one runs all tasks apart
         ("unsendable", 9),
         pytest.param(
             "ray",
@@ -113,3 +113,50 @@ def test_only_the_tasks_that_kill_their_process_have_an_error(executor: str, dea
     again = command(tmp_path, executor)  # the command knows who is at fault, and does not die of it
     assert isinstance(again, dict)
     assert {key: error for key, (status, error, _) in again.items() if status == "errored"} == named
+
+
+PAYING = """
+import os, sys
+from pathlib import Path
+import anyio
+from refold import AgentModule, Decision, StateSchema, effect, perform
+from refold.engine import Usage
+from refold.modules.rate_limits import request_slot
+
+@effect(idempotent=True)
+async def pay() -> bool:
+    first = Path(__file__).with_name("first")
+    if not first.exists():
+        first.touch()
+        os._exit(7)
+    async with request_slot(at_most=Usage(cost=2.0)) as slot:
+        slot.used(1, 1.0)
+    return True
+
+class Paying(AgentModule[StateSchema]):
+    def init_state(self, task):
+        return StateSchema()
+
+    async def decide(self, state):
+        return Decision.final(str(await perform(pay)))
+
+    def reduce(self, state, decision, observation):
+        pass
+"""
+PAID_ALONE = """
+import sys
+from refold.modules.run_sets import run_set
+import paying
+told = run_set(paying.Paying(), ["pay"], sys.argv[1], limits={"max_cost_usd": 1.5}, lease_seconds=1)
+print(told.is_out_of_budget, told.counts, *told.notes)
+"""
+
+
+def test_a_task_in_its_own_process_for_which_there_is_no_money_stops_the_set(tmp_path: Path) -> None:
+    (tmp_path / "paying.py").write_text(PAYING)
+    (tmp_path / "script.py").write_text(PAID_ALONE)
+    call = [sys.executable, "script.py", "set"]
+    first, second = (subprocess.run(call, cwd=tmp_path, capture_output=True, text=True) for _ in range(2))
+    assert first.returncode == 7
+    assert second.stdout.startswith("True {'queued': 1}")
+    assert "the next call may cost 2.0000" in second.stdout

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 import anyio
@@ -18,12 +18,26 @@ import httpx
 import openai
 import pytest
 
-from refold import AgentModule, Decision, EffectError, Engine, StateSchema, Task, effect, perform, run_child
+from refold import (
+    Action,
+    AgentModule,
+    Decision,
+    EffectError,
+    Engine,
+    Observation,
+    StateSchema,
+    Task,
+    effect,
+    perform,
+    run_child,
+)
 from refold.engine import RunFailure
 from refold.errors import TraceWriteError, UsageError
-from refold.modules.run_sets import ends, run_set
+from refold.modules.run_sets import StopRequest, arun_set, ends, run_set
 from refold.modules.run_sets.suite import load_suite
+from refold.modules.run_sets.table import all_rows
 from refold.traces.file.writer import TraceWriter
+from refold.traces.stores import open_store
 
 REQUEST: Any = httpx.Request("POST", "https://model.example/v1")
 
@@ -228,3 +242,39 @@ def test_a_full_disk_at_the_start_of_a_child_is_of_the_machine(tmp_path: Path, m
 def test_the_kinds_of_an_error_pass_through_effects() -> None:
     error = EffectError("ConnectError", "away", kinds=["TransportError"])
     assert RunFailure.of(error).kinds == ("ConnectError", "TransportError")
+
+
+class Drawing(AgentModule[StateSchema]):
+    """Decides by more than its state, and stops its set in the second step, once."""
+
+    stop: ClassVar[StopRequest | None] = None
+
+    def __init__(self, weight: int) -> None:
+        self.weight = weight
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    def decide(self, state: StateSchema) -> Decision:
+        return Decision.act(Action("look", {"weight": self.weight, "first": self.stop is not None}))
+
+    async def act(self, state: StateSchema, decision: Decision) -> Observation:
+        if state.current_step and (stop := Drawing.stop) is not None:
+            Drawing.stop = None
+            stop.cut()
+            await anyio.sleep_forever()
+        return Observation(value=True)
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Observation) -> None:
+        pass
+
+
+@pytest.mark.parametrize("weight", [1, 2])
+async def test_a_run_that_diverges_blames_other_code_only_if_the_code_has_changed(tmp_path: Path, weight: int) -> None:
+    Drawing.stop = StopRequest()
+    first = await arun_set(Drawing(1), ["draw"], tmp_path, executor="inline", stop=Drawing.stop)
+    assert first.interrupted
+    told = await arun_set(Drawing(weight), ["draw"], tmp_path, executor="inline", changed="keep")
+    (row,) = all_rows(open_store(tmp_path).tasks(told.set_id))
+    assert (row.status, "DivergenceError" in str(row.figures.error)) == ("failed", True)
+    assert ("started with other code" in str(row.figures.error)) == (weight == 2)

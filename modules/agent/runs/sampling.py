@@ -4,6 +4,7 @@ The runs of a goal are children of one run, so that they share its budget and it
 """
 
 import inspect
+import logging
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +17,14 @@ from ....tasks import Task, as_task
 from ....traces import Trace
 from ....traces.errors import ExternalError
 from ....traces.file.children import children_of
+from ....traces.printable import error_line
 from ..trajectory.converters import trajectory_to_jsonl_record
 from ..trajectory.trajectory import Trajectory
 from .agent_protocol import RunsGoals
 from .options import budget_of_fork, engine_for
 from .run import entered, forked
 
+log = logging.getLogger("refold")
 Reward: TypeAlias = Callable[[Trajectory], Any | Awaitable[Any]]
 """A function, sync or async, that returns a number, or an object with a float value such as a JudgeResult."""
 
@@ -32,13 +35,15 @@ class Samples(Sequence[Trajectory]):
 
     Attributes:
         trajectories: one for each run that has begun. There are fewer than asked for if the budget ended before.
-        rewards: the reward of each; None if there was no reward function, or the run gave no answer.
+        rewards: the reward of each; None if there was no reward function, it raised, or the run gave no answer.
+        errors: the error of each reward function that raised, or returned no number; otherwise None.
         group: the name of the group, in records: the run that made the samples, or from which they are forks.
         trace: the trace of the run that made the samples, with the usage of all; None for forks.
     """
 
     trajectories: list[Trajectory]
     rewards: list[float | None]
+    errors: list[str | None]
     group: str
     trace: Trace | None = None
 
@@ -46,9 +51,10 @@ class Samples(Sequence[Trajectory]):
     def best(self) -> Trajectory | None:
         """The first trajectory with the highest reward.
 
-        Without rewards, it is the first one with an answer. None if no run gave an answer.
+        Without a reward function, it is the first one with an answer. None if no run gave an answer that has no error.
         """
-        answered = [i for i, each in enumerate(self.trajectories) if each.answer is not None]
+        ends = enumerate(zip(self.trajectories, self.errors, strict=True))
+        answered = [i for i, (each, error) in ends if each.answer is not None and error is None]
         if not answered:
             return None
         return self.trajectories[max(answered, key=lambda i: -math.inf if (r := self.rewards[i]) is None else r)]
@@ -56,13 +62,17 @@ class Samples(Sequence[Trajectory]):
     def records(self) -> list[dict[str, Any]]:
         """Return a training record for each run.
 
-        It has the run's messages and tools, its reward and its group. `trajectories_to_hf_dataset` makes a dataset of
-        them, and `trajectory_to_jsonl_record` documents them.
+        It has the run's messages and tools, its group, and its reward or the error of the reward function.
+        `trajectories_to_hf_dataset` makes a dataset of them, and `trajectory_to_jsonl_record` documents them.
         """
-        pairs = zip(self.trajectories, self.rewards, strict=True)
+        samples = zip(self.trajectories, self.rewards, self.errors, strict=True)
         return [
-            trajectory_to_jsonl_record(each, metadata={"reward": reward, "group": self.group, "sample": number})
-            for number, (each, reward) in enumerate(pairs)
+            trajectory_to_jsonl_record(
+                each,
+                metadata={"reward": reward, "group": self.group, "sample": number}
+                | ({} if error is None else {"reward_error": error}),
+            )
+            for number, (each, reward, error) in enumerate(samples)
         ]
 
     def __getitem__(self, index: Any) -> Any:
@@ -121,7 +131,7 @@ async def sample(agent: RunsGoals, goal: str | Task, n: int, reward: Reward | No
         if not runs:
             raise ExternalError(f"no run of the goal has begun: {result.told()}")
         trajectories = [Trajectory.of(result.trace.relative(each)) for each in runs]
-        return Samples(trajectories, await _rewards(reward, trajectories), result.run_id, result.trace)
+        return Samples(trajectories, *await _rewards(reward, trajectories), result.run_id, result.trace)
 
 
 async def sample_forks(
@@ -146,7 +156,7 @@ async def sample_forks(
         for number in range(n):
             group.start_soon(one, number)
     trajectories = [found[number] for number in sorted(found)]
-    return Samples(trajectories, await _rewards(reward, trajectories), f"{source.run_id}@{at}")
+    return Samples(trajectories, *await _rewards(reward, trajectories), f"{source.run_id}@{at}")
 
 
 class _Shares:
@@ -179,18 +189,25 @@ class _Shares:
         self._cost = None if self._cost is None else self._cost + cost
 
 
-async def _rewards(reward: Reward | None, trajectories: Sequence[Trajectory]) -> list[float | None]:
-    found: list[float | None] = []
-    for each in trajectories:
+async def _rewards(
+    reward: Reward | None, trajectories: Sequence[Trajectory]
+) -> tuple[list[float | None], list[str | None]]:
+    """Return the reward and the error of each trajectory."""
+    rewards = list[float | None]([None] * len(trajectories))
+    errors = list[str | None]([None] * len(trajectories))
+    for number, each in enumerate(trajectories):
         if reward is None or each.answer is None:
-            found.append(None)
             continue
-        value = reward(each)
-        number = float(await value if inspect.isawaitable(value) else value)
-        if math.isnan(number):
-            raise ValueError(f"the reward of run {each.trace.run_id} must be a number, got NaN")
-        found.append(number)
-    return found
+        try:
+            value = reward(each)
+            points = float(await value if inspect.isawaitable(value) else value)
+            if math.isnan(points):
+                raise ValueError("the reward must be a number, got NaN")
+            rewards[number] = points
+        except Exception as error:  # noqa: BLE001 - the samples are worth more than this reward
+            errors[number] = error_line(error)
+            log.warning("the reward of sample %d (run %s) failed: %s", number, each.trace.run_id, error_line(error))
+    return rewards, errors
 
 
 def _check(n: int, concurrency: int | None) -> None:

@@ -51,7 +51,7 @@ def gaia_matches(answer: str, truth: str) -> bool:
 
     A number compares as a float after `$`, `%` and `,` are removed. A list (with `,` or `;`) compares part by part,
     with punctuation. A text compares in lower case without white space and punctuation. One detail of the published
-    rule is omitted: there, an answer that is not a number counts as infinity, and matches a truth of "inf".
+    rule is omitted: there, an answer that is not a number counts as infinity, and matches an infinite truth.
     """
     if _is_number(truth):
         return _number(answer) == float(truth)

@@ -12,7 +12,7 @@ import anyio
 from ....traces.stores import open_store
 from ..stop import StopRequest
 from ..worker import Worker
-from .own_process import ENDED, READY
+from .own_process import ENDED, READY, STOPPED
 
 
 def main() -> None:
@@ -26,7 +26,8 @@ def main() -> None:
     sys.path[:] = pickle.load(sys.stdin.buffer)
     plan, lease = pickle.load(sys.stdin.buffer)
     store = open_store(plan.where)
-    worker = Worker(plan, store, StopRequest(), number=f"{lease.key}/alone", concurrency=1)
+    stop = StopRequest()
+    worker = Worker(plan, store, stop, number=f"{lease.key}/alone", concurrency=1)
 
     def listen() -> None:
         os.read(0, 1)  # returns when the first process has died, which sends nothing more
@@ -36,6 +37,6 @@ def main() -> None:
     with suppress(BrokenPipeError):  # the first process has died
         os.write(status_pipe, READY)
         anyio.run(worker.run_one, lease)
-        os.write(status_pipe, ENDED)
+        os.write(status_pipe, STOPPED if stop.draining else ENDED)
         store.close()
     os._exit(0)  # a thread that a task has left must not keep the process

@@ -8,18 +8,20 @@ again is at fault, and the exit code of that process says how.
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 from enum import Enum
 from typing import Any
 
 import anyio
+import psutil
 from anyio import to_thread
 
 from ....traces.stores import Lease
 from ..plan import SetPlan
 
-READY, ENDED = b"r", b"e"
+READY, ENDED, STOPPED = b"r", b"e", b"s"
 _PROGRAM = "from refold.modules.run_sets.alone.main import main; main()"
 
 
@@ -28,6 +30,7 @@ class Alone(Enum):
 
     NOT_SENT = "the plan cannot be sent to another process"
     ENDED = "the task has its end, or was released"
+    STOPPED = "the task was released, and the set must stop: its money is spent"
 
 
 async def run_alone(plan: SetPlan, lease: Lease) -> Alone | int:
@@ -61,8 +64,8 @@ async def run_alone(plan: SetPlan, lease: Lease) -> Alone | int:
                 code = await to_thread.run_sync(process.wait)
             if process.stdin is not None:
                 process.stdin.close()
-    if ENDED in reported:
-        return Alone.ENDED
+    if ENDED in reported or STOPPED in reported:
+        return Alone.ENDED if ENDED in reported else Alone.STOPPED
     return code if READY in reported else Alone.NOT_SENT
 
 
@@ -80,6 +83,13 @@ def _watched(process: "subprocess.Popen[bytes]", work: bytes, pipe: Any) -> byte
     process.wait()
     reported: bytes = pipe.read(2)
     return reported
+
+
+def has_died(owner: str | None) -> bool:
+    """Return whether a worker belonged to a process of this machine that has ended."""
+    host, _, rest = (owner or "").partition("/")
+    pid = rest.partition("/")[0]
+    return host == socket.gethostname() and pid.isdecimal() and not psutil.pid_exists(int(pid))
 
 
 def describe_exit(code: int | None) -> str:

@@ -45,6 +45,6 @@ class Local:
             return await run_processes(plan, stop, self.processes, concurrency)
         store = open_store(plan.where)
         try:
-            await Worker(plan, store, stop, concurrency=concurrency).run()
+            await Worker(plan, store, stop, concurrency=concurrency, is_command=True).run()
         finally:
             store.close()

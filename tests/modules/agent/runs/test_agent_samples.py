@@ -57,6 +57,20 @@ def test_the_samples_share_one_budget() -> None:
     assert found.best is found[0]
 
 
+def test_a_reward_that_fails_costs_no_sample() -> None:
+    def reward(trajectory: Any) -> float:
+        return {"1": 1.0, "2": float("nan")}.get(trajectory.answer) or 1 / 0
+
+    found = sampled(agent_of(), 3, reward=reward)
+    rewards = {each.answer: reward for each, reward in zip(found, found.rewards, strict=True)}
+    errors = {each.answer: str(error) for each, error in zip(found, found.errors, strict=True)}
+    assert rewards == {"1": 1.0, "2": None, "3": None}
+    assert ("got NaN" in errors["2"], "division by zero" in errors["3"], errors["1"]) == (True, True, "None")
+    assert found.best is not None
+    assert found.best.answer == "1"
+    assert [each["metadata"].get("reward_error") for each in found.records()] == found.errors
+
+
 def test_a_group_of_forks_has_one_beginning() -> None:
     agent = agent_of()
     source = agent.run_sync("go").trace
