@@ -33,6 +33,7 @@ __all__ = [
     "Hook",
     "LiteLLMGenerator",
     "Message",
+    "Output",
     "ReactStep",
     "Reaction",
     "Retry",

@@ -28,6 +28,7 @@ from .events import GenerationRetry as GenerationRetry
 from .events import GenerationStart as GenerationStart
 from .events import GenerationStep as GenerationStep
 from .events import Heartbeat as Heartbeat
+from .events import OutputDelta as OutputDelta
 from .events import ReactStep as ReactStep
 from .events import ToolEnd as ToolEnd
 from .events import ToolError as ToolError
@@ -59,6 +60,9 @@ from .judge import AgentJudge as AgentJudge
 from .judge import JudgeResult as JudgeResult
 from .loop.state import AgentState as AgentState
 from .modes.mode import ToolMode as ToolMode
+from .outputs import NoOutputError as NoOutputError
+from .outputs import Output as Output
+from .outputs import OutputDefinitionError as OutputDefinitionError
 from .reactions import Continue as Continue
 from .reactions import Fail as Fail
 from .reactions import Finish as Finish

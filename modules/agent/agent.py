@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Unpack, cast, overload
 from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator, model_validator
@@ -29,18 +29,24 @@ from .loop.module import AgentLoop
 from .loop.policy import as_policy, check_names, hooks_of
 from .loop.setup import Setup
 from .modes.mode import ToolMode
+from .outputs import OutputSpec, spec_of
 from .runs.batch import Batch, run_batch, stream_batch
-from .runs.options import AgentOptions, checked_options, engine_for, no_setting
+from .runs.options import AgentOptions, AgentSettings, AsyncOutput, OutputType, checked_options, engine_for, no_setting
 from .runs.run import Running, forked, resumed, streamed_on
 from .runs.sampling import Reward, Samples, sample, sample_forks
 from .runs.task import AgentTask
 from .tools import Tool, Toolset, discover_tools_on_obj
 from .tools.as_tools import as_tools
 from .trajectory.steps_by_run import StepsByRun
-from .trajectory.trajectory import Trajectory
+from .trajectory.trajectory import Out, Trajectory
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+T = TypeVar("T")
 
 
-class Agent(BaseModel):
+class Agent(BaseModel, Generic[Out]):
     """An agent: asks a model, runs the tools it calls, and repeats.
 
         agent = Agent(name="helper", model="openai/gpt-4o", tools=[search])
@@ -63,6 +69,8 @@ class Agent(BaseModel):
         tools: Tools, Toolsets, objects with tool methods, and functions.
         tool_mode: how tools are described to the model; see `ToolMode`.
         hooks: hooks that see events and may react.
+        output_type: the type of the output: str, or a model, dataclass, union, other type or function, or a list of
+            these, or an Output with settings. `trajectory.output` has this type.
         policy: the policy over the agent's calls: None, a name such as "headless", a dict with a `name` and settings,
             or a SessionPolicy; see `refold.modules.policies`. It may be changed between runs.
         stop_conditions: functions of the steps so far that return whether the run is done.
@@ -97,10 +105,11 @@ class Agent(BaseModel):
     tools: list[Any] = Field(default_factory=list)
     tool_mode: ToolMode = "auto"
     hooks: list[Hook] = Field(default_factory=list)
+    output_type: Any = str
     policy: Any = None
     stop_conditions: list[StopCondition | StepsJudge] = Field(default_factory=list)
     judge: Any = None
-    trajectory: Trajectory = Field(default_factory=Trajectory, exclude=True, repr=False)
+    trajectory: Trajectory[Out] = Field(default_factory=Trajectory, exclude=True, repr=False)
     max_steps: int = Field(default=1000, ge=1)
     generation_timeout: int | None = Field(default=None, gt=0)
     generate_params_extra: dict[str, Any] = Field(default_factory=dict)
@@ -111,9 +120,34 @@ class Agent(BaseModel):
     engine: AgentOptions | None = None
 
     _resolved: tuple[Any, Generator] | None = PrivateAttr(default=None)
+    _output: tuple[Any, OutputSpec | None] = PrivateAttr(default=(str, None))
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __init__(
+            self: "Agent[str]", *, output_type: type[str] = ..., **settings: Unpack[AgentSettings]
+        ) -> None: ...
+
+        @overload
+        def __init__(self, *, output_type: TypeForm[Out], **settings: Unpack[AgentSettings]) -> None: ...
+
+        @overload
+        def __init__(self, *, output_type: AsyncOutput[Out], **settings: Unpack[AgentSettings]) -> None: ...
+
+        @overload
+        def __init__(self, *, output_type: OutputType[Out], **settings: Unpack[AgentSettings]) -> None: ...
+
+        def __init__(self, *, output_type: Any = ..., **settings: Any) -> None: ...
+
+    else:
+
+        def __class_getitem__(cls, parameters):
+            return cls  # the parameters are for type checkers; pydantic would make another class
 
     def model_post_init(self, context: Any, /) -> None:
-        """Set the agent's id and instructions on a new trajectory."""
+        """Check the output type, and set up a new trajectory."""
+        self.output_spec  # noqa: B018 - raises OutputDefinitionError
         if self.trajectory.agent_id is None and not self.trajectory.events:
             self.trajectory.agent_id = self.agent_id
             self.trajectory.system_prompt = self.instructions
@@ -194,6 +228,10 @@ class Agent(BaseModel):
             return [each if isinstance(each, str) else each.model for each in model]
         return model if model is None or isinstance(model, str) else model.model
 
+    @field_serializer("output_type", when_used="json")
+    def _output_in_json(self, output_type: Any) -> list[str] | None:
+        return None if self.output_spec is None else list(self.output_spec.by_name)
+
     @field_serializer("tools", "hooks", "stop_conditions", "judge", "policy", "engine", when_used="json")
     def _in_json(self, value: Any) -> Any:
         return plain(value)
@@ -231,6 +269,13 @@ class Agent(BaseModel):
         return [*self.hooks, *hooks_of(self.policy)]
 
     @property
+    def output_spec(self) -> OutputSpec | None:
+        """The output type in parts; None for plain text."""
+        if self._output[0] is not self.output_type:
+            self._output = (self.output_type, spec_of(self.output_type))
+        return self._output[1]
+
+    @property
     def history(self) -> list[Message]:
         """The conversation so far."""
         return self.trajectory.messages
@@ -265,6 +310,7 @@ class Agent(BaseModel):
             policy=self.policy,
             stop_conditions=tuple(StopCondition.fit_many(self.stop_conditions)),
             agent_id=self.agent_id,
+            output=self.output_spec,
             steps=StepsByRun(self.generator, earlier).of,
         )
         return AgentLoop(setup)
@@ -275,7 +321,9 @@ class Agent(BaseModel):
 
     # running
 
-    async def run(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
+    async def run(
+        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None
+    ) -> "Trajectory[Out]":
         """Work on a goal to its end; without an event loop, `run_sync`.
 
         Returns the trajectory, whose last event tells how the run ended: `trajectory = await agent.run(goal)`.
@@ -293,7 +341,9 @@ class Agent(BaseModel):
         """
         return await Running(self, goal, reset, trajectory).run()
 
-    def run_sync(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
+    def run_sync(
+        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None
+    ) -> "Trajectory[Out]":
         """Run a goal to its end without an event loop; see `run`.
 
         Raises UsageError inside a running event loop.
@@ -305,7 +355,7 @@ class Agent(BaseModel):
         goal: str | Task | None,
         *,
         reset: bool = True,
-        trajectory: Trajectory | None = None,
+        trajectory: "Trajectory[Any] | None" = None,
         message_metadata: Mapping[str, Any] | None = None,
         resume: Trace | Path | str | None = None,
         fork: Trace | Path | str | None = None,
@@ -339,7 +389,7 @@ class Agent(BaseModel):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
-    ) -> Trajectory:
+    ) -> "Trajectory[Out]":
         """Resume a run of this agent from its trace; see `Engine.aresume`.
 
         A run that this agent's `max_steps` has stopped continues once `max_steps` is larger.
@@ -356,7 +406,7 @@ class Agent(BaseModel):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
-    ) -> Trajectory:
+    ) -> "Trajectory[Out]":
         """Fork an earlier run at a step; see `Engine.afork`.
 
         The fork takes this agent's settings where they differ from those of the run's agent, and the limits that this
@@ -365,7 +415,7 @@ class Agent(BaseModel):
         options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files}
         return await forked(self, trace, at=at, edit=edit, budget=budget, **options)
 
-    async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> list[Trajectory]:
+    async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> "list[Trajectory[Out]]":
         """Work on many goals and return the trajectories in goal order.
 
         Each goal has its own conversation and run. At most `concurrency` runs work at once; the default is the agent's
@@ -376,7 +426,7 @@ class Agent(BaseModel):
 
     def stream_batch(
         self, goals: Iterable[str | Task], *, concurrency: int | None = None
-    ) -> AbstractAsyncContextManager[Batch]:
+    ) -> AbstractAsyncContextManager[Batch[Out]]:
         """Work on many goals as `batch` does and yield their events.
 
             async with agent.stream_batch(["one", "two"], concurrency=2) as runs:
@@ -389,7 +439,7 @@ class Agent(BaseModel):
 
     async def sample(
         self, goal: str | Task, n: int, *, reward: Reward | None = None, concurrency: int | None = None
-    ) -> Samples:
+    ) -> Samples[Out]:
         """Run a goal `n` times under one budget.
 
         The best run is `samples.best`.
@@ -411,7 +461,7 @@ class Agent(BaseModel):
         at: int = 0,
         reward: Reward | None = None,
         concurrency: int | None = None,
-    ) -> Samples:
+    ) -> Samples[Out]:
         """Fork a run `n` times at step `at`.
 
         The forks share the tokens and the cost of one fork's budget: each gets an equal part of what is left when it
@@ -419,23 +469,34 @@ class Agent(BaseModel):
         """
         return await sample_forks(self, trace, n, at, reward, concurrency)
 
-    def reset(self) -> Trajectory:
+    def reset(self) -> "Trajectory[Out]":
         """Start a new conversation and return the previous one."""
         before = self.trajectory
         self.trajectory = Trajectory(agent_id=self.agent_id, system_prompt=self.instructions)
         return before
 
-    def task(self, *, name: str | None = None) -> AgentTask:
+    def task(self, *, name: str | None = None) -> AgentTask[Out]:
         """Return the agent as a callable task: goal in, trajectory out."""
         return AgentTask(self, name=name)
 
-    def as_task(self, *, name: str | None = None) -> AgentTask:
+    def as_task(self, *, name: str | None = None) -> AgentTask[Out]:
         """`task`, by another name."""
         return self.task(name=name)
 
     # copies
 
-    def with_(self, **overrides: Any) -> "Agent":
+    if TYPE_CHECKING:
+
+        @overload
+        def with_(self, *, output_type: TypeForm[T], **overrides: Any) -> "Agent[T]": ...
+
+        @overload
+        def with_(self, *, output_type: AsyncOutput[T] | OutputType[T], **overrides: Any) -> "Agent[T]": ...
+
+        @overload
+        def with_(self, **overrides: Any) -> "Agent[Out]": ...
+
+    def with_(self, **overrides: Any) -> "Agent[Any]":
         """Return a copy with other settings and a copy of its conversation.
 
         Raises ValidationError for a value that does not fit, and TypeError for an unknown name.
@@ -449,7 +510,7 @@ class Agent(BaseModel):
             values["trajectory"] = copy(self.trajectory)
         return type(self)(**values | overrides)
 
-    def configure(self, **overrides: Any) -> "Agent":
+    def configure(self, **overrides: Any) -> "Agent[Any]":
         """`with_`, by another name."""
         return self.with_(**overrides)
 

@@ -127,7 +127,7 @@ class AgentJudge:
 
     async def evaluate(
         self,
-        what: Trajectory | Sequence[Message] | str,
+        what: Trajectory[Any] | Sequence[Message] | str,
         *,
         goal: str | None = None,
         expected: str | None = None,

@@ -138,8 +138,8 @@ events: st.SearchStrategy[AgentEvent] = st.one_of(
     st.builds(UserInputRequired, **_base, request_id=names, question=texts, options=st.none() | st.lists(texts)),
     st.builds(Heartbeat, **_base, message=texts),
 )
-trajectories = st.builds(
-    Trajectory,
+trajectories: st.SearchStrategy[Trajectory[str]] = st.builds(
+    Trajectory[str],
     session_id=ids,
     agent_id=st.none() | ids,
     system_prompt=st.none() | texts,

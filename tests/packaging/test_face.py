@@ -23,7 +23,7 @@ REFOLD = """
 AGENT = """
     Agent AgentEnd AgentEvent AgentInput AgentJudge AgentStart AgentState AgentStep AgentTask Backoff Config Continue
     ErrorModel Fail Finish GenerateParams GenerationDelta GenerationEnd GenerationStart GenerationStep Generator Hook
-    LiteLLMGenerator Message ReactStep Reaction Retry RetryWithFeedback ScriptedGenerator Stop StopCondition Tool
+    LiteLLMGenerator Message Output ReactStep Reaction Retry RetryWithFeedback ScriptedGenerator Stop StopCondition Tool
     ToolCall ToolEnd ToolMode ToolStart ToolStep Toolset Trajectory Usage current_tool_call get_generator hook
     stop_condition tool tool_context tool_method
 """

@@ -1,7 +1,10 @@
 """What users of an Agent write, as the type checker sees it; checked and never run."""
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, assert_type
+from dataclasses import dataclass
+from typing import Annotated, Literal, assert_type
+
+from pydantic import BaseModel
 
 from refold import Engine, Task
 from refold.modules.agent import (
@@ -17,6 +20,7 @@ from refold.modules.agent import (
     Hook,
     JudgeResult,
     Message,
+    Output,
     Reaction,
     RetryWithFeedback,
     ScriptedGenerator,
@@ -137,3 +141,45 @@ async def run() -> AsyncIterator[AgentEvent]:
     assert_type(runs.trajectories[0].usage.cost_usd, float | None)
     for step in agent.trajectory.get_events_by_type(GenerationStep):
         assert_type(step, GenerationStep)
+
+
+class City(BaseModel):
+    name: str
+
+
+@dataclass
+class Nowhere:
+    why: str
+
+
+def book(city: str) -> City:
+    return City(name=city)
+
+
+async def book_later(city: str) -> City:
+    return City(name=city)
+
+
+city_agent = Agent(name="geo", output_type=City)
+assert_type(Agent(name="clerk").run_sync("go").output, str)
+assert_type(Agent(name="clerk", output_type=str).run_sync("go").output, str)
+assert_type(city_agent.run_sync("go").output, City)
+assert_type(city_agent.run_sync("go").output_or_none, City | None)
+assert_type(Agent(name="geo", output_type=City | Nowhere).run_sync("go").output, City | Nowhere)
+assert_type(Agent(name="geo", output_type=City | Literal["unknown"]).run_sync("go").output, City | Literal["unknown"])
+assert_type(Agent(name="geo", output_type=list[int]).run_sync("go").output, list[int])
+assert_type(Agent(name="geo", output_type=book).run_sync("go").output, City)
+assert_type(Agent(name="geo", output_type=book_later).run_sync("go").output, City)
+assert_type(city_agent.with_(max_steps=3).run_sync("go").output, City)
+assert_type(city_agent.with_(output_type=Nowhere).run_sync("go").output, Nowhere)
+output_settings: Output[City] = Output(City, mode="native", retries=1)
+assert_type(Agent(name="geo", output_type=output_settings).run_sync("go").output, City)
+
+
+async def typed_runs(agent: Agent[City]) -> None:
+    assert_type((await agent.run("go")).output, City)
+    assert_type((await agent.batch(["go"]))[0].output, City)
+    assert_type((await agent.resume("run")).output, City)
+    assert_type((await agent.fork("run", 1)).output, City)
+    assert_type((await agent.sample("go", 2)).trajectories[0].output, City)
+    assert_type((await agent.task()("go")).output, City)

@@ -14,7 +14,7 @@ def double(n: int) -> int:
 double("three")  # expect: arg-type
 double(3).upper()  # expect: attr-defined
 agent = Agent(name="t", model=ScriptedGenerator([]))
-Agent(name="t", max_step=3)  # expect: call-arg
+Agent(name="t", max_step=3)  # expect: call-overload
 agent.stream(3)  # expect: arg-type
 several = agent.stream_batch(["one goal"], concurrency="two")  # expect: arg-type
 step_count("three")  # expect: arg-type
@@ -27,3 +27,6 @@ ToolEnd(result="x")  # expect: call-arg
 typo = names.Agnet  # expect: attr-defined
 typo = names.hooks.tool_metric  # expect: attr-defined
 typo = names.trajectory.trajectory_to_row  # expect: attr-defined
+text = Agent(name="t").run_sync("go").output.people  # expect: attr-defined
+number: int = Agent(name="t", output_type=str).run_sync("go").output  # expect: assignment
+texts: list[str] = Agent(name="t", output_type=list[int]).run_sync("go").output  # expect: assignment

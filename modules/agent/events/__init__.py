@@ -14,6 +14,7 @@ from .generations import (
     GenerationRetry,
     GenerationStart,
     GenerationStep,
+    OutputDelta,
 )
 from .lifecycle import AgentEnd, AgentError, AgentStalled, AgentStart, Heartbeat, UserInputRequired
 from .react import ReactStep
@@ -37,6 +38,7 @@ __all__ = [
     "GenerationStart",
     "GenerationStep",
     "Heartbeat",
+    "OutputDelta",
     "ReactStep",
     "ToolEnd",
     "ToolError",

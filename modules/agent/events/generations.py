@@ -82,6 +82,24 @@ class GenerationDelta(AgentEvent):
         return {"step": self.step, "text": self.text, "reasoning": self.reasoning, "tool_call": shown}
 
 
+class OutputDelta(AgentEvent):
+    """The typed output so far; live only, never recorded.
+
+    It is not validated. A GenerationRetry voids it, because the model starts its answer over.
+
+    Attributes:
+        step: the number of the agent's step.
+        partial: the JSON so far.
+    """
+
+    step: int = 0
+    partial: Any = None
+
+    def data(self) -> dict[str, Any]:
+        """Return the step and the output so far, masked."""
+        return {"step": self.step, "partial": masked(self.partial)}
+
+
 class _OfGeneration(AgentStep):
     """The members that GenerationEnd and GenerationStep share."""
 

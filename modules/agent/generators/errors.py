@@ -26,6 +26,7 @@ _TOOLS = re.compile(
     r"\btools?[ _](?:use|calling|calls?|choice|param\w*)\b|\btools\b|\bfunction[ _-]calling\b|\bfunctions\b",
     re.IGNORECASE,
 )
+_SCHEMA = re.compile(r"response_?format|json_?schema|structured.outputs?|output_?schema", re.IGNORECASE)
 _REFUSING = re.compile(
     r"(?:not|n't) (?:be )?(?:support|enabl|allow|permit|available)|unsupported|unrecogni[sz]ed|unknown|unexpected"
     r"|\brequires?\b|not permitted|extra (?:inputs|fields)",
@@ -150,6 +151,11 @@ _FIELDS = ("status", "retry_after", "provider_error", "seconds")
 def sounds_like_no_tools(message: str) -> bool:
     """Return whether an error's message says that native tools are unsupported."""
     return _TOOLS.search(message) is not None and _REFUSING.search(message) is not None
+
+
+def sounds_like_no_schema(message: str) -> bool:
+    """Return whether an error's message says that JSON Schemas are unsupported."""
+    return _SCHEMA.search(message) is not None and _REFUSING.search(message) is not None
 
 
 def sounds_like_overflow(message: str) -> bool:

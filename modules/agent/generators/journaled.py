@@ -48,8 +48,8 @@ def generation_effect(generator: Generator, render: Render | None = None) -> Cal
     Its arguments, all by name, are `messages` and optionally `params`, `system` (a message before the others), `model`
     (for the trace), `number` (of the request in its run) and `reserve` (tokens; by default estimated from the
     messages). Parts of the committed state are journaled as references to the state, so pass `state.messages` and not a
-    copy. `render` converts the chat inside the effect, such as to tool calls as text, and the argument `mode` names
-    that form in the trace. The function raises only the classes in `errors`.
+    copy. `render` converts the chat inside the effect, such as to tool calls as text, and the arguments `mode`
+    (of tools) and `output` name that form in the trace. The function raises only the classes in `errors`.
     """
     return _Asked(generator, render).generate
 
@@ -100,6 +100,7 @@ class _Asked:
         number: int | None = None,
         reserve: int | None = None,
         mode: str | None = None,
+        output: str | None = None,
     ) -> Generation:
         """See `generation_effect`."""
         chat: Sequence[Message] = [system, *messages] if system is not None else messages
@@ -228,6 +229,7 @@ async def generate(
     number: int | None = None,
     reserve: int | None = None,
     mode: str | None = None,
+    output: str | None = None,
     render: Render | None = None,
     backoff: Backoff | None = None,
     on_retry: OnRetry | None = None,
@@ -249,6 +251,8 @@ async def generate(
         arguments["reserve"] = reserve
     if mode is not None:
         arguments["mode"] = mode
+    if output is not None:
+        arguments["output"] = output
 
     async def attempt(tries: int) -> Generation:
         if number is not None:

@@ -4,7 +4,7 @@ A generator has a model's name and answers messages; streaming and capabilities 
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from ....engine import StateModel, Usage
 from ..chat.messages import Message
@@ -55,10 +55,12 @@ class BoundedGenerator(Generator, Protocol):
 class Capabilities(StateModel):
     """The known capabilities of a model.
 
-    `function_calling` is None if unknown; `source` names the origin of the data.
+    `function_calling` is None if unknown; `source` names the origin of the data. `json_schema` says whether answers can
+    be made to fit a JSON Schema, or only in requests without tools.
     """
 
     function_calling: bool | None = None
+    json_schema: bool | Literal["without_tools"] | None = None
     prompt_caching: bool = False
     max_input_tokens: int | None = None
     source: str = ""

@@ -147,7 +147,10 @@ class Acting:
         If a reaction ends the run, no call runs and every call gets a result.
         """
         denied: dict[str, str] = {}
+        outputs = self.setup.output.by_name if self.setup.output is not None else {}
         for i, call in enumerate(self.turn.calls):
+            if call.name in outputs and outputs[call.name].fn is None:
+                continue  # an answer in the form of a call, which does nothing
             event = ToolStart(**self.dispatch.facts, tool_call=call)
             reaction = await self.dispatch.tell(event, call.id)
             if event.policy_decision is not None:
@@ -232,7 +235,7 @@ class Acting:
             self.dispatch.add_usage(judged["used"])
         if met:
             return {"stopped": met}
-        if self.turn.calls or self.turn.problems or self.dispatch.winners:
+        if self.turn.calls or self.turn.problems or self.dispatch.winners or self.setup.output is not None:
             return {}
         await self.dispatch.tell(AgentStalled(**self.dispatch.facts))
         return {"stalled": True}

@@ -14,7 +14,7 @@ from ....engine.errors import NoRunError
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
-from ..generators.errors import ContextOverflowError, GeneratorError
+from ..generators.errors import ContextOverflowError, GeneratorError, sounds_like_no_schema
 from ..generators.estimate import estimate_tokens
 from ..generators.finish_reasons import finish_of
 from ..generators.generation import Generation
@@ -25,10 +25,11 @@ from ..generators.providers.backoff import Backoff, PendingRetry
 from ..generators.recorded_error import error_text, error_type
 from ..generators.request_context import listening
 from ..modes.conversation import mode_after_error, read_answer
+from ..outputs.spec import OutputMode
 from .compaction import capabilities_of, compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params
-from .setup import Setup, renderer
+from .setup import Setup, offered, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
 
@@ -58,6 +59,7 @@ class Deciding:
         """The indexes of the models that can be asked after it."""
         self.failed: list[str] = []
         """The errors of the models before it."""
+        self.output = output_mode(setup, state)
         self.requests = 0
         self.retries = 0
         """The retries of the model that is asked."""
@@ -95,6 +97,7 @@ class Deciding:
         turn.mode = self.mode if self.mode != self.state.tool_mode else None
         if turn.message is not None:
             turn.model = self.generator.model if self.at else None
+        turn.output_mode = self.output if self.output != self.state.output_mode else None
         turn.memory = self.dispatch.changed
         if turn.message is not None and self.at != self.first:
             turn.memory = {**turn.memory, MODEL_AT: [self.at, self.state.current_step]}
@@ -133,8 +136,13 @@ class Deciding:
         while True:
             try:
                 state = self.state
-                return await self._counted(messages, state.params, state.system, reserve, self._backoff(), self.mode)
+                modes = (self.mode, self.output)
+                return await self._counted(messages, state.params, state.system, reserve, self._backoff(), *modes)
             except GeneratorError as error:
+                if self._takes_no_schema(error):
+                    self.output = "tool"
+                    emit("output_mode", mode=self.output, why=str(error))
+                    continue
                 if await self._fallen_back(error, reserve):
                     continue
                 if isinstance(error, ContextOverflowError):
@@ -154,6 +162,13 @@ class Deciding:
                     other,
                 )
 
+    def _takes_no_schema(self, error: GeneratorError) -> bool:
+        """Return whether the server refuses the request for its output's schema."""
+        spec = self.setup.output
+        return (
+            spec is not None and spec.mode == "auto" and self.output == "native" and sounds_like_no_schema(str(error))
+        )
+
     async def _counted(
         self,
         messages: Sequence[Message],
@@ -162,6 +177,7 @@ class Deciding:
         reserve: int | None,
         backoff: Backoff | None,
         mode: Any = "api",
+        output: OutputMode | None = None,
     ) -> Generation:
         """Make one request, with retries, and count requests and usage."""
         try:
@@ -173,7 +189,8 @@ class Deciding:
                 number=self.state.asked + self.requests,
                 reserve=reserve,
                 mode=None if mode == "api" else mode,
-                render=None if mode == "api" else renderer(mode),
+                output=output,
+                render=renderer(mode, output, self.setup.output),
                 backoff=backoff,
                 on_retry=self._retried,
             )
@@ -259,7 +276,7 @@ class Deciding:
 
     def _answered(self, generation: Generation) -> Turn:
         number = self.state.asked + self.requests
-        tools = self.state.params.tools or ()
+        tools = offered(self.state.params, self.setup.output, self.output)
         answer = read_answer(
             self.mode,
             generation.message,
@@ -289,6 +306,11 @@ class Deciding:
         what = [f"incomplete ({why})"] if why else []
         what += [f"partly unreadable ({unread[0]:.100})"] if unread else []
         _warn_if_live("the answer of %s in step %d is %s", self.generator.model, self.step, " and ".join(what))
+
+
+def output_mode(setup: Setup, state: AgentState) -> OutputMode | None:
+    """Return the output mode, which a fork's state may lack."""
+    return None if setup.output is None else state.output_mode or setup.output.choose_mode(None, True)
 
 
 def is_live() -> bool:

@@ -11,6 +11,9 @@ from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..modes.conversation import choose_mode
 from ..modes.mode import ToolMode
+from ..outputs import OutputDefinitionError
+from ..outputs.calls import actions_of, outcome_of_result
+from ..outputs.spec import OutputMode
 from ..tools import Toolset
 from ..tools.results.reported_outcome import read_outcome
 from .act import observed
@@ -45,6 +48,10 @@ class AgentLoop(AgentModule[AgentState]):
         self.fork_mode: ToolMode | None = None
         """The tool mode of a fork with another model, if the Agent's is "auto"."""
         self.tools = {name: tool.to_action() for name, tool in setup.by_name.items()}
+        if setup.output is not None:
+            if shared := self.tools.keys() & setup.output.by_name.keys():
+                raise OutputDefinitionError(f"the agent {setup.name!r} has a tool and an output named {min(shared)}.")
+            self.tools |= actions_of(setup.output)
 
     async def init_state(
         self,
@@ -69,7 +76,8 @@ class AgentLoop(AgentModule[AgentState]):
             kept=dict(kept_before or {}),
             messages=messages,
             turns_before=len(messages) - 1,
-            tool_mode=await self.mode(),
+            output_mode=(output := await self._output_mode()),
+            tool_mode=await self.mode(output),
             asked=sum(m.role == "assistant" for m in earlier) if asked is None else asked,
             weight=estimate_tokens([*messages, system] if system is not None else messages),
         )
@@ -84,21 +92,31 @@ class AgentLoop(AgentModule[AgentState]):
             "system": Message("system", setup.instructions) if setup.instructions else None,
             "params": setup.params.model_copy(update={"tools": tools}) if tools else setup.params,
             "limit": setup.limit,
+            "output_schemas": setup.output.definitions if setup.output is not None else [],
         }
 
     def configuration(self) -> dict[str, Any]:
         """Return the Agent's settings in the state, which a fork adopts."""
         state = AgentState(**self._settings()).to_dict()
         found = {f"/agent/{name}": state["agent"][name] for name in ("name", "model", "policy")}
-        found |= {f"/{name}": state[name] for name in ("system", "params", "limit")}
+        found |= {f"/{name}": state[name] for name in ("system", "params", "limit", "output_schemas")}
+        if self.setup.output is not None and self.setup.output.mode != "auto":
+            found["/output_mode"] = self.setup.output.mode
         mode = self.setup.tool_mode if self.fork_mode is None else self.fork_mode
         return found if mode == "auto" else {**found, "/tool_mode": mode}
 
-    async def mode(self) -> ToolMode:
+    async def _output_mode(self) -> OutputMode | None:
+        spec = self.setup.output
+        if spec is None or spec.mode != "auto":
+            return None if spec is None else spec.choose_mode(None, has_tools=True)
+        known = await capabilities_of(self.setup.generator)
+        return spec.choose_mode(known.json_schema, has_tools=bool(self.setup.tools))
+
+    async def mode(self, output: OutputMode | None = None) -> ToolMode:
         """Return the tool mode, chosen by the model's capabilities for "auto"."""
         if self.setup.tool_mode != "auto":
             return self.setup.tool_mode
-        if not self.setup.tools:
+        if not self.setup.tools and output != "tool":
             return "api"
         known = await capabilities_of(self.setup.generator)
         return choose_mode("auto", known.function_calling)
@@ -148,9 +166,11 @@ class AgentLoop(AgentModule[AgentState]):
 
         It is the outcome that the tool itself would have had.
         """
+        if self.setup.output is not None and name in self.setup.output.by_name:
+            return outcome_of_result(self.setup.output.by_name[name], result).to_dict()
         tool = self.setup.by_name.get(name)
         return result if tool is None else read_outcome(tool, result).to_dict()
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
         """Add the turn and its outcomes to the conversation."""
-        reduce_turn(state, Turn.of(decision), observation.results, observation.value)
+        reduce_turn(state, Turn.of(decision), observation.results, observation.value, self.setup.output)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ....engine import ActionResult, StopReason
@@ -11,11 +12,15 @@ from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..generators.recorded_error import error_to_dict, recorded_error
 from ..modes.conversation import feedback_on
-from ..reactions import Continue, Fail, Finish, Retry, RetryWithFeedback
+from ..outputs.read import Verdict, verdict_of_answer, verdict_of_calls
+from ..outputs.spec import OutputSpec
+from ..reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
 from ..tools import ToolOutcome
 from ..tools.tool_state import fold_kept
 from .dispatch import OTHER, Reacted
-from .state import AgentState
+from .facts import incomplete_of
+from .setup import offered
+from .state import AgentState, TypedOutput
 from .turn import Turn
 
 Value = Mapping[str, Any]
@@ -23,31 +28,41 @@ Value = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class Consequences:
-    """A turn's winning reactions with their messages, and its ending, if any."""
+class Reactions:
+    """A turn's winning reactions with their messages."""
 
-    reactions: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
+    answers: list[tuple[Reacted, list[Message]]] = field(default_factory=list)
     """At most one for each event; lost reactions are omitted."""
     replaced: list[Message] | None = None
     """The whole new conversation with its system message, if a Retry has one."""
-    stop: StopReason | None = None
-    final: str | None = None
-    error: dict[str, Any] | None = None
+    strongest: Reaction | None = None
+    """The reaction that says how the run goes on."""
 
     @property
     def added(self) -> list[Message]:
         """The messages that reactions add."""
-        return [message for _, messages in self.reactions for message in messages]
+        return [message for _, messages in self.answers for message in messages]
 
     def next_chat(self) -> list[Message]:
         """Return the Retry's conversation and the messages that reactions add."""
         chat: list[Message] = []
-        for reacted, added in self.reactions:
+        for reacted, added in self.answers:
             if isinstance(reacted.reaction, Retry) and reacted.reaction.messages is not None:
                 chat = [m for m in sanitize_orphan_tool_messages(reacted.reaction.messages) if m.role != "system"]
             else:
                 chat += added
         return chat
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a turn ends the run, if it does."""
+
+    stop: StopReason | None = None
+    final: str | None = None
+    error: dict[str, Any] | None = None
+    verdict: Verdict | None = None
+    """The turn's output, or why it was refused."""
 
 
 def turn_messages(turn: Turn, answers: Sequence[Message], mode: Any, tools: Sequence[Any]) -> list[Message]:
@@ -70,56 +85,59 @@ def is_empty(message: Message) -> bool:
     return message.role == "assistant" and not message.body and not message.tool_calls and not message.metadata
 
 
-def consequences(
-    turn: Turn, outcomes: Sequence[ToolOutcome], value: Value | None, chat: Callable[[], Sequence[Message]]
-) -> Consequences:
-    """Return the consequences of a turn.
+def reactions_to(turn: Turn, value: Value | None, chat: Callable[[], Sequence[Message]]) -> Reactions:
+    """Return the reactions to a turn.
 
     `chat` returns the conversation, including the turn's own messages.
     """
-    found = Consequences()
+    found = Reactions()
     if not turn.reactions and not value:
-        _without_reaction(found, turn, outcomes, {})
         return found
-    value = value or {}
-    said = [Reacted.from_dict(doc) for doc in (*turn.reactions, *value.get("reactions", ())) if not doc.get("lost")]
-    counted = [reacted for reacted in said if reacted.reaction.precedence < OTHER]
-    strongest = min(counted, key=lambda reacted: reacted.reaction.precedence, default=None)
-    for reacted in said:
-        found.reactions.append((reacted, _added(reacted, chat, found)))
-    if strongest is not None and not strongest.reaction.stop:
-        return found
-    if strongest is not None and isinstance(strongest.reaction, Finish):
-        found.stop, found.final = StopReason.agent_condition, turn.text or strongest.reaction.reason
-    elif strongest is not None and isinstance(strongest.reaction, Fail):
-        error = strongest.reaction.error
-        found.stop = StopReason.unrecoverable_error
-        found.error = error_to_dict(error) if isinstance(error, Exception) else {"message": error}
-    else:
-        _without_reaction(found, turn, outcomes, value)
+    documents = (*turn.reactions, *(value or {}).get("reactions", ()))
+    counted = [Reacted.from_dict(doc) for doc in documents if not doc.get("lost")]
+    steering = [each.reaction for each in counted if each.reaction.precedence < OTHER]
+    found.strongest = min(steering, key=lambda reaction: reaction.precedence, default=None)
+    for reacted in counted:
+        found.answers.append((reacted, _added(reacted, chat, found)))
     return found
 
 
-def _without_reaction(found: Consequences, turn: Turn, outcomes: Sequence[ToolOutcome], value: Value) -> None:
+def ending_of(
+    turn: Turn,
+    outcomes: Sequence[ToolOutcome],
+    value: Value,
+    strongest: Reaction | None,
+    judge: Callable[[], Verdict | None] | None,
+) -> Ending:
+    """Return how a turn ends the run, if it does.
+
+    The first of these applies: a hook's reaction, an error, a typed output, a stop of a tool or a stop condition, a
+    refused output (the run goes on), an answer. `judge` reads the typed output; it is None for plain text.
+    """
+    if isinstance(strongest, Finish):
+        return Ending(StopReason.agent_condition, turn.text or strongest.reason)
+    if isinstance(strongest, Fail):
+        failure = strongest.error
+        document = error_to_dict(failure) if isinstance(failure, Exception) else {"message": failure}
+        return Ending(StopReason.unrecoverable_error, error=document)
+    if strongest is not None and not strongest.stop:
+        return Ending()
     error = turn.error or value.get("error")
     if error is not None:
-        found.stop = StopReason.context_overflow if error.get("overflow") else StopReason.unrecoverable_error
-        found.error = {name: item for name, item in error.items() if name != "overflow"}
-        return
-    stopping = None
-    for outcome in outcomes:
-        if outcome.stop:
-            stopping = outcome
-            break
+        reason = StopReason.context_overflow if error.get("overflow") else StopReason.unrecoverable_error
+        return Ending(reason, error={name: item for name, item in error.items() if name != "overflow"})
+    verdict = None if judge is None or turn.message is None else judge()
+    if verdict is not None and verdict.output is not None:
+        return Ending(StopReason.final, verdict.text, verdict=verdict)
+    stopping = next((outcome for outcome in outcomes if outcome.stop), None)
     if stopping is not None or value.get("stopped"):
-        found.stop = StopReason.agent_condition
-        found.final = turn.text or (stopping.text if stopping is not None else None)
-    elif turn.kind == "answer" and not turn.problems:
-        found.stop = StopReason.stagnation if value.get("stalled") else StopReason.final
-        found.final = turn.text
+        return Ending(StopReason.agent_condition, turn.text or (stopping.text if stopping is not None else None))
+    if judge is not None or turn.kind != "answer" or turn.problems:
+        return Ending(verdict=verdict)
+    return Ending(StopReason.stagnation if value.get("stalled") else StopReason.final, turn.text)
 
 
-def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Consequences) -> list[Message]:
+def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Reactions) -> list[Message]:
     """Return the messages that a reaction adds, even if the run ends."""
     reaction = reacted.reaction
     if isinstance(reaction, Continue):
@@ -138,7 +156,13 @@ def _added(reacted: Reacted, chat: Callable[[], Sequence[Message]], found: Conse
     return []
 
 
-def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], value: Value | None) -> None:
+def reduce_turn(
+    state: AgentState,
+    turn: Turn,
+    results: Sequence[ActionResult],
+    value: Value | None,
+    output: OutputSpec | None = None,
+) -> None:
     """Write a turn and its outcomes into a draft of the state."""
     if turn.compaction is not None:
         del state.messages[: turn.compaction.cut]
@@ -147,23 +171,29 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.weight = estimate_tokens(state.messages)
     if turn.mode is not None:
         state.tool_mode = turn.mode
+    if turn.output_mode is not None:
+        state.output_mode = turn.output_mode
     outcomes: list[ToolOutcome] = []
     answers: list[Message] = []
     for result in results:
         outcome = ToolOutcome.of_result(result)
         outcomes.append(outcome)
         answers.append(outcome.message(result.id))
-    tools = state.params.tools if turn.problems else None  # reading from a draft makes drafts, so read only if needed
-    new = turn_messages(turn, answers, state.tool_mode, tools or ())
-    found = consequences(turn, outcomes, value, lambda: [*state.messages, *new])
-    if found.replaced is not None:
-        systems = [m for m in found.replaced if m.role == "system"]
+    # reading from a draft makes drafts, so read only if needed
+    tools = offered(state.params, output, state.output_mode) if turn.problems else ()
+    new = turn_messages(turn, answers, state.tool_mode, tools)
+    judge = None if output is None else partial(_judged, output, state, turn, outcomes)
+    reactions = reactions_to(turn, value, lambda: [*state.messages, *new])
+    found = ending_of(turn, outcomes, value or {}, reactions.strongest, judge)
+    if output is not None and found.verdict is not None:
+        new += _adopted(state, output, found, found.verdict)
+    if reactions.replaced is not None:
+        systems = [m for m in reactions.replaced if m.role == "system"]
         state.system = systems[0] if systems else None
-        state.messages = found.next_chat()
+        state.messages = reactions.next_chat()
         state.weight = estimate_tokens(state.messages)
     else:
-        if found.reactions:
-            new += found.added
+        new += reactions.added
         state.messages += new
         state.weight = _weight(state, turn, new)
     state.asked += turn.requests
@@ -186,6 +216,30 @@ def reduce_turn(state: AgentState, turn: Turn, results: Sequence[ActionResult], 
         state.set_stop(found.stop, found.final or None)
     elif state.current_step + 1 == state.limit:  # beyond it, the run was resumed under a larger budget
         state.set_stop(StopReason.max_steps)
+
+
+def _judged(spec: OutputSpec, state: AgentState, turn: Turn, outcomes: Sequence[ToolOutcome]) -> Verdict | None:
+    """Return the output of a turn, from decision and outcomes alone."""
+    if turn.calls:
+        return verdict_of_calls(
+            spec, ((call.name, each.signal) for call, each in zip(turn.calls, outcomes, strict=True))
+        )
+    if turn.problems:
+        return None
+    return verdict_of_answer(spec, state.output_mode or "tool", turn.text, incomplete_of(turn))
+
+
+def _adopted(state: AgentState, spec: OutputSpec, found: Ending, verdict: Verdict) -> list[Message]:
+    """Write an output, or count a refused one; return the feedback."""
+    if verdict.output is not None:
+        state.output = TypedOutput(**verdict.output)
+        return []
+    state.refused += 1
+    if state.refused > spec.retries:
+        last = verdict.refused or "the last call's result says why."
+        message = f"The model gave no output of the output type in {state.refused} answers; the last: {last}"
+        found.stop, found.error = StopReason.unrecoverable_error, {"type": "OutputRefusedError", "message": message}
+    return [Message("user", verdict.refused, metadata={"refused": True})] if verdict.refused else []
 
 
 def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:

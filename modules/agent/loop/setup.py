@@ -9,6 +9,7 @@ from uuid import UUID
 from ....tasks import Task
 from ..chat.json_forms import plain_object
 from ..chat.messages import Message
+from ..chat.tool_calls import ToolDefinition
 from ..events import AgentStep
 from ..generators.journaled import Render
 from ..generators.params import GenerateParams
@@ -19,6 +20,9 @@ from ..hooks.hook import Hook
 from ..hooks.stop_conditions import StopCondition
 from ..modes.conversation import prompt_for
 from ..modes.mode import ToolMode
+from ..outputs import OutputSpec
+from ..outputs.schema import instructions, response_format
+from ..outputs.spec import OutputMode
 from ..tools import Tool, ToolContext
 from ..tools.as_tools import by_wire_name
 from .dispatch import Listeners
@@ -47,6 +51,7 @@ class Setup:
     policy: Policy | None = None
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
+    output: OutputSpec | None = None
     steps: Callable[[str], list[AgentStep]] = no_steps
     """Returns the committed steps of a run and of the conversation's earlier runs, for the stop conditions."""
 
@@ -104,9 +109,20 @@ class Setup:
 _uuid = lru_cache(maxsize=64)(UUID)
 
 
-def renderer(mode: ToolMode) -> Render:
-    """Return the function that renders a chat in a text mode."""
-    return _RENDERERS.setdefault(mode, _renderer(mode))
+def renderer(mode: ToolMode, output: OutputMode | None = None, spec: OutputSpec | None = None) -> Render | None:
+    """Return the function that renders a chat for its modes.
+
+    A text mode describes the tools, and an output mode asks for the output. None if the chat is sent unchanged.
+    """
+    tools = None if mode == "api" else _RENDERERS.setdefault(mode, _renderer(mode))
+    if spec is None or output is None:
+        return tools
+
+    def render(chat: Sequence[Message], params: GenerateParams) -> tuple[Sequence[Message], GenerateParams]:
+        chat, params = with_output(spec, output, chat, params)
+        return (chat, params) if tools is None else tools(chat, params)
+
+    return render
 
 
 _RENDERERS: dict[str, Render] = {}
@@ -119,3 +135,28 @@ def _renderer(mode: ToolMode) -> Render:
         return prompt.messages, params.model_copy(update={"tools": None, "tool_choice": None, "stop": stop})
 
     return render
+
+
+def with_output(
+    spec: OutputSpec, mode: OutputMode, chat: Sequence[Message], params: GenerateParams
+) -> tuple[Sequence[Message], GenerateParams]:
+    """Return a request that asks for an output."""
+    if mode == "tool":
+        return chat, params.model_copy(update={"tools": offered(params, spec, mode)})
+    if mode == "native":
+        extra = {**params.extra, "response_format": response_format(spec.definitions)}
+        return chat, params.model_copy(update={"extra": extra})
+    section = instructions(spec.definitions, allows_text=spec.allows_text)
+    if not chat or chat[0].role != "system":
+        return [Message("system", section), *chat], params
+    head = chat[0]
+    body = f"{head.body}\n\n{section}" if isinstance(head.body, str) else [*head.content_parts, section]
+    return [head.with_content(body), *chat[1:]], params
+
+
+def offered(params: GenerateParams, spec: OutputSpec | None, mode: OutputMode | None) -> list[ToolDefinition]:
+    """Return the definitions of what a model may call."""
+    tools = list(params.tools or ())
+    if spec is not None and mode == "tool":
+        tools += [ToolDefinition(function=definition) for definition in spec.definitions]
+    return tools

@@ -4,9 +4,11 @@ from typing import Any
 
 from ....engine import StateModel, StateSchema
 from ..chat.messages import Message
+from ..chat.tool_calls import FunctionDefinition
 from ..chat.usage import Usage
 from ..generators.params import GenerateParams
 from ..modes.mode import ToolMode
+from ..outputs.spec import OutputMode
 
 
 class AgentFacts(StateModel):
@@ -21,6 +23,16 @@ class AgentFacts(StateModel):
     agent_id: str | None = None
     session_id: str | None = None
     policy: dict[str, Any] | None = None
+
+
+class TypedOutput(StateModel):
+    """The output of a run.
+
+    `type` is the name of its alternative, or "text", and `value` the model's JSON before it is validated.
+    """
+
+    type: str
+    value: Any = None
 
 
 class AgentState(StateSchema):
@@ -41,6 +53,10 @@ class AgentState(StateSchema):
         memory: the memory of counting hooks, by position and name. If a `Fallback` changed its model, `model_at` has
             the model's index and the step of the change.
         kept: values that tools keep between calls, such as the contents of Memory; see `tools.kept`.
+        output: the run's typed output.
+        output_schemas: the alternatives of the output type; empty for plain text.
+        output_mode: how the model gives the output; None for plain text.
+        refused: the number of answers that did not fit the output type.
         error: the class and text of the error that failed the run.
     """
 
@@ -57,4 +73,8 @@ class AgentState(StateSchema):
     usage: Usage = Usage()
     memory: dict[str, Any] = {}
     kept: dict[str, Any] = {}
+    output: TypedOutput | None = None
+    output_schemas: list[FunctionDefinition] = []
+    output_mode: OutputMode | None = None
+    refused: int = 0
     error: dict[str, Any] | None = None

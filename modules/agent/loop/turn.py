@@ -37,8 +37,9 @@ class Turn:
     """The decision of one step of an Agent.
 
     `requests` is the number of requests, `usage` their total usage, and `beside` the usage of generations in hooks.
-    `reactions` and `memory` are the hooks' answers before the decision. `mode` is the tool mode, if the turn changed
-    it. `model` is the name of the model that answered, if it is not the first of a fallback.
+    `reactions` and `memory` are the hooks' answers before the decision. `mode` is the tool mode, and `output_mode` that
+    of the output, if the turn changed it. `model` is the name of the model that answered, if it is not the first of a
+    fallback.
     """
 
     kind: TurnKind
@@ -52,6 +53,7 @@ class Turn:
     requests: int = 1
     mode: Any = None
     model: str | None = None
+    output_mode: Any = None
     compaction: Compaction | None = None
     reactions: list[Document] = field(default_factory=list)
     memory: Document = field(default_factory=dict)
@@ -102,6 +104,8 @@ class Turn:
             meta["mode"] = self.mode
         if self.model is not None:
             meta["model"] = self.model
+        if self.output_mode is not None:
+            meta["output_mode"] = self.output_mode
         if self.compaction is not None:
             meta["compaction"] = {"cut": self.compaction.cut, "summary": self.compaction.summary.to_dict()}
         if self.reactions:
@@ -169,6 +173,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "requests": lambda requests: requests,
     "mode": lambda mode: mode,
     "model": lambda model: model,
+    "output_mode": lambda mode: mode,
     "compaction": lambda compaction: Compaction(compaction["cut"], Message.from_dict(compaction["summary"])),
     "reactions": list,
     "memory": dict,

@@ -13,11 +13,12 @@ from ....tasks import Task
 from ..events import AgentEvent, AgentStep
 from ..generators.protocol import Generator
 from ..hooks.hook import Hook
-from ..trajectory.trajectory import Trajectory
+from ..outputs import OutputSpec
+from ..trajectory.trajectory import Out, Trajectory
 from .options import AgentOptions
 
 
-class RunsGoals(Protocol):
+class RunsGoals(Protocol[Out]):
     """An Agent as `run`, `batch` and `task` see it; see Agent."""
 
     name: str
@@ -27,7 +28,11 @@ class RunsGoals(Protocol):
     max_steps: int
     tools: list[Any]
     engine: AgentOptions | None
-    trajectory: Trajectory
+    trajectory: Trajectory[Any]
+
+    @property
+    def output_spec(self) -> OutputSpec | None:
+        """See Agent."""
 
     @property
     def generator(self) -> Generator:
@@ -40,13 +45,15 @@ class RunsGoals(Protocol):
     def make_engine(self, *, earlier: Sequence[AgentStep] | None = None) -> Engine:
         """See Agent."""
 
-    def reset(self) -> Trajectory:
+    def reset(self) -> Trajectory[Out]:
         """See Agent."""
 
-    async def run(self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None) -> Trajectory:
+    async def run(
+        self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
+    ) -> Trajectory[Out]:
         """See Agent."""
 
     def stream(
-        self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory | None = None
+        self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[AgentEvent]]:
         """See Agent."""

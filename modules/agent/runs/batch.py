@@ -2,27 +2,28 @@
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Generic
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from ....tasks import Task, as_task
 from ..events import AgentEvent
-from ..trajectory.trajectory import Trajectory
+from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
 
 Told = tuple[int, AgentEvent]
 """The index of a goal, and an event of its run."""
 
 
-class Batch:
+class Batch(Generic[Out]):
     """The runs of several goals: an async iterator of `(place, event)`.
 
     `place` is the goal's index, from 0. The events of one goal come in order; the events of different goals are
     interleaved. `trajectories` has one trajectory for each goal, in goal order; a trajectory grows while its run works.
     """
 
-    def __init__(self, trajectories: list[Trajectory], told: MemoryObjectReceiveStream[Told]) -> None:
+    def __init__(self, trajectories: list[Trajectory[Out]], told: MemoryObjectReceiveStream[Told]) -> None:
         self.trajectories = trajectories
         self._told = told
 
@@ -30,11 +31,13 @@ class Batch:
         return aiter(self._told)
 
 
-async def run_batch(agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None = None) -> list[Trajectory]:
+async def run_batch(
+    agent: RunsGoals[Out], goals: Iterable[str | Task], concurrency: int | None = None
+) -> list[Trajectory[Out]]:
     """Run an agent on several goals; see `Agent.batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
 
-    async def run(task: Task, trajectory: Trajectory) -> None:
+    async def run(task: Task, trajectory: Trajectory[Any]) -> None:
         async with limiter:
             await agent.run(task, trajectory=trajectory)
 
@@ -47,8 +50,8 @@ async def run_batch(agent: RunsGoals, goals: Iterable[str | Task], concurrency: 
 
 @asynccontextmanager
 async def stream_batch(
-    agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None = None
-) -> AsyncIterator[Batch]:
+    agent: RunsGoals[Out], goals: Iterable[str | Task], concurrency: int | None = None
+) -> AsyncIterator[Batch[Out]]:
     """Run an agent on several goals and yield the events; see `Agent.stream_batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
     send, told = anyio.create_memory_object_stream[Told]()
@@ -68,8 +71,8 @@ async def stream_batch(
 
 
 def _prepared(
-    agent: RunsGoals, goals: Iterable[str | Task], concurrency: int | None
-) -> tuple[list[Task], list[Trajectory], anyio.CapacityLimiter]:
+    agent: RunsGoals[Out], goals: Iterable[str | Task], concurrency: int | None
+) -> tuple[list[Task], list[Trajectory[Out]], anyio.CapacityLimiter]:
     """Return the goals as tasks, their new trajectories and the limiter."""
     if isinstance(goals, str | Task):
         raise TypeError(f"goals must be several, such as a list; for one goal, use run({goals!r:.60})")
@@ -77,7 +80,9 @@ def _prepared(
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ValueError(f"concurrency must be a whole number of at least 1, got {most!r}")
     tasks = [as_task(goal) for goal in goals]
-    trajectories = [Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions) for _ in tasks]
+    trajectories: list[Trajectory[Out]] = [
+        Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions) for _ in tasks
+    ]
     return tasks, trajectories, anyio.CapacityLimiter(most)
 
 

@@ -4,25 +4,69 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ....engine import AgentModule, CommonOptions, Engine, RuntimeBudget
 from ....tasks import Task
 from ....traces import Trace
 
+T = TypeVar("T")
 HEARTBEAT_SECONDS = 15.0
 """Seconds of silence after which a stream yields a Heartbeat."""
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import Literal, Required, TypeAlias, TypedDict
+    from uuid import UUID
+
+    from typing_extensions import TypeForm
+
+    from ..generators.protocol import Generator
+    from ..generators.providers.fallback import Fallback
+    from ..modes.mode import ToolMode
+    from ..outputs import Output
+    from ..trajectory.trajectory import Trajectory
 
     class AgentOptions(CommonOptions, total=False):
         """Options of `Engine`, with `budget` also as a dict, and `heartbeat`."""
 
         budget: RuntimeBudget | dict[str, Any] | None
         heartbeat: float | None
+
+    class AgentSettings(TypedDict, total=False):
+        """The settings of an Agent but its `output_type`; see Agent."""
+
+        name: Required[str]
+        description: str
+        tags: list[str]
+        label: str | None
+        concurrency: int
+        agent_id: UUID
+        model: str | Generator | Sequence[str | Generator] | Fallback | None
+        instructions: str | None
+        cache: Literal["latest"] | None
+        tools: Any
+        tool_mode: ToolMode
+        hooks: Any
+        policy: Any
+        stop_conditions: Any
+        judge: Any
+        trajectory: Trajectory[Any]
+        max_steps: int
+        generation_timeout: int | None
+        generate_params_extra: dict[str, Any]
+        backoff_max_tries: int
+        backoff_max_time: float
+        backoff_base_factor: float
+        backoff_jitter: bool
+        engine: AgentOptions | dict[str, Any] | None
+
+    AsyncOutput: TypeAlias = Callable[..., Awaitable[T]]
+    OutputType: TypeAlias = Callable[..., T] | Sequence[TypeForm[T] | Callable[..., T]] | Output[T]
 else:
     AgentOptions = dict[str, Any]
     """Checked by `checked_options`, as pydantic cannot check a protocol such as `Clock`."""
+    AgentSettings = AsyncOutput = OutputType = dict
 
 _OWN = ("heartbeat",)
 _MEANT = {"system": "instructions", "system_prompt": "instructions", "prompt": "instructions"}

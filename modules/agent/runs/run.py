@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, as
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import anyio
 
@@ -34,7 +34,7 @@ from ..loop.module import AgentLoop
 from ..reactions import Reaction
 from ..trajectory.lazy_run import LazyRun
 from ..trajectory.projector import KEPT, Projector, events_of
-from ..trajectory.trajectory import Trajectory
+from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
 from .options import budget_of_fork, heartbeat_of, recorded_limit
 
@@ -42,15 +42,15 @@ log = logging.getLogger("refold")
 _LIMITS_OF_STEPS = (StopReason.max_steps, StopReason.budget_steps)
 
 
-class Running:
+class Running(Generic[Out]):
     """One goal, its agent and its conversation; call `run` or `stream`."""
 
     def __init__(
         self,
-        agent: RunsGoals,
+        agent: RunsGoals[Out],
         goal: str | Task,
         reset: bool,
-        trajectory: Trajectory | None,
+        trajectory: Trajectory[Any] | None,
         message_metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self.agent = agent
@@ -58,7 +58,7 @@ class Running:
         self._reset = reset
         self._given = trajectory
         self._metadata = message_metadata
-        self.trajectory: Trajectory = trajectory if trajectory is not None else agent.trajectory
+        self.trajectory: Trajectory[Out] = trajectory if trajectory is not None else agent.trajectory
         self.result: RunResult | None = None
         """The result of a run that was streamed, once it has ended."""
 
@@ -81,6 +81,7 @@ class Running:
             if kept := self.trajectory.kept:
                 inputs["kept_before"] = kept
         self.trajectory.follow(None)
+        self.trajectory.read_output_as(agent.output_spec)
         if self._metadata:
             inputs["message_metadata"] = dict(self._metadata)
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
@@ -88,7 +89,7 @@ class Running:
     def _engine(self) -> Engine:
         return self.agent.make_engine(earlier=self.trajectory.steps if self.trajectory.events else None)
 
-    async def run(self) -> Trajectory:
+    async def run(self) -> Trajectory[Out]:
         """Run to the end and return the trajectory."""
         async with entered(self.agent.tools):
             task = self._begin()
@@ -120,7 +121,7 @@ class Running:
         self, run: AbstractAsyncContextManager[RunStream], before: Iterable[Record] = ()
     ) -> AsyncIterator["EventStream"]:
         """Enter a run and yield its events; `before` are its earlier records."""
-        projector = Projector(generator=self.agent.generator)
+        projector = Projector(generator=self.agent.generator, output=self.agent.output_spec)
         for record in before:
             projector.feed(record)
         stream: RunStream | None = None
@@ -194,7 +195,7 @@ class EventStream(AsyncIterator[AgentEvent]):
         return await anext(self._events)
 
 
-def _earlier_requests(trajectory: Trajectory) -> int:
+def _earlier_requests(trajectory: Trajectory[Any]) -> int:
     """Return how many requests earlier turns have made.
 
     The last run's final state has the count, without the requests of a turn whose model failed. Without a trace, each
@@ -220,7 +221,7 @@ async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
         yield
 
 
-async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
+async def tell_end(agent: RunsGoals[Any], events: Sequence[AgentEvent]) -> None:
     """Show a run's end to its hooks, live only and without effect.
 
     As in the run itself, a hook may exit or await a cancelled task; only its caller's cancellation is passed on.
@@ -243,7 +244,7 @@ async def tell_end(agent: RunsGoals, events: Sequence[AgentEvent]) -> None:
                 log.warning("the hook %r raised on AgentEnd", hook.name, exc_info=True)
 
 
-async def resumed(agent: RunsGoals, trace: Any, value: Any, **options: Any) -> Trajectory:
+async def resumed(agent: RunsGoals[Out], trace: Any, value: Any, **options: Any) -> Trajectory[Out]:
     """Resume a run; see `Agent.resume`."""
     async with entered(agent.tools):
         engine, how = await _continuing(agent, resume=trace, value=value, **options)
@@ -276,7 +277,7 @@ def _budget_beyond(engine: Engine, trace: Trace, budget: RuntimeBudget | None) -
     return None
 
 
-async def forked(agent: RunsGoals, trace: Any, **options: Any) -> Trajectory:
+async def forked(agent: RunsGoals[Out], trace: Any, **options: Any) -> Trajectory[Out]:
     """Start a run from a step of another; see `Agent.fork`."""
     async with entered(agent.tools):
         engine, how = await _continuing(agent, fork=trace, **options)
@@ -284,7 +285,7 @@ async def forked(agent: RunsGoals, trace: Any, **options: Any) -> Trajectory:
 
 
 @asynccontextmanager
-async def streamed_on(agent: RunsGoals, **how: Any) -> AsyncIterator["EventStream"]:
+async def streamed_on(agent: RunsGoals[Any], **how: Any) -> AsyncIterator["EventStream"]:
     """Resume or fork a run and yield its events; see `Agent.stream`."""
     async with entered(agent.tools):
         engine, how = await _continuing(agent, **how)
@@ -299,7 +300,7 @@ async def streamed_on(agent: RunsGoals, **how: Any) -> AsyncIterator["EventStrea
 
 
 async def _continuing(
-    agent: RunsGoals, *, resume: Any = None, fork: Any = None, budget: RuntimeBudget | None = None, **how: Any
+    agent: RunsGoals[Any], *, resume: Any = None, fork: Any = None, budget: RuntimeBudget | None = None, **how: Any
 ) -> tuple[Engine, dict[str, Any]]:
     """Return the engine that continues a run, and its arguments."""
     if resume is not None:
@@ -316,14 +317,14 @@ async def _continuing(
     return engine, {"fork": source, "budget": budget, **how}
 
 
-async def _ended(agent: RunsGoals, result: RunResult) -> Trajectory:
+async def _ended(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:
     """Return the trajectory of a continued run, and tell its end."""
     trajectory = _trajectory_of(agent, result)
     await tell_end(agent, trajectory.events[-1:])
     return trajectory
 
 
-def _trajectory_of(agent: RunsGoals, result: RunResult) -> Trajectory:
+def _trajectory_of(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:
     """Return the trajectory of a resumed or forked run.
 
     If the agent's own trajectory is that of the same run, its copy with the new events becomes the agent's.
@@ -331,22 +332,24 @@ def _trajectory_of(agent: RunsGoals, result: RunResult) -> Trajectory:
     own = agent.trajectory
     if own.trace_or_none is not None and own.trace.run_id == result.run_id:
         own = agent.trajectory = copy(own)
+        own.read_output_as(agent.output_spec)
         own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
         own.follow(result.trace)
         return own
     session = (result.trace.header["task"].get("inputs") or {}).get("session_id")
-    trajectory = Trajectory.from_dict({"session_id": session, "system_prompt": agent.instructions})
+    trajectory: Trajectory[Out] = Trajectory.from_dict({"session_id": session, "system_prompt": agent.instructions})
     trajectory.agent_id, trajectory.events = agent.agent_id, events_of(result.trace, agent.generator)
+    trajectory.read_output_as(agent.output_spec)
     trajectory.follow(result.trace)
     return trajectory
 
 
-def _last_start(trajectory: Trajectory) -> int:
+def _last_start(trajectory: Trajectory[Any]) -> int:
     """Return the index of the first event of the last run."""
     return max((i for i, event in enumerate(trajectory.events) if isinstance(event, AgentStart)), default=0)
 
 
-def _steps_before(trajectory: Trajectory, trace: Any) -> list[AgentStep] | None:
+def _steps_before(trajectory: Trajectory[Any], trace: Any) -> list[AgentStep] | None:
     """Return the earlier steps of a resumed run's conversation.
 
     Returns None if the run continues no conversation, or if the steps are not known. They are known only for the last

@@ -19,18 +19,18 @@ from ....traces.errors import ExternalError
 from ....traces.file.children import children_of
 from ....traces.printable import error_line
 from ..trajectory.converters import trajectory_to_jsonl_record
-from ..trajectory.trajectory import Trajectory
+from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
 from .options import budget_of_fork, engine_for
 from .run import entered, forked
 
 log = logging.getLogger("refold")
-Reward: TypeAlias = Callable[[Trajectory], Any | Awaitable[Any]]
+Reward: TypeAlias = Callable[[Trajectory[Any]], Any | Awaitable[Any]]
 """A function, sync or async, that returns a number, or an object with a float value such as a JudgeResult."""
 
 
 @dataclass(frozen=True)
-class Samples(Sequence[Trajectory]):
+class Samples(Sequence[Trajectory[Out]]):
     """Several runs of one goal: a sequence of trajectories.
 
     Attributes:
@@ -41,14 +41,14 @@ class Samples(Sequence[Trajectory]):
         trace: the trace of the run that made the samples, with the usage of all; None for forks.
     """
 
-    trajectories: list[Trajectory]
+    trajectories: list[Trajectory[Out]]
     rewards: list[float | None]
     errors: list[str | None]
     group: str
     trace: Trace | None = None
 
     @property
-    def best(self) -> Trajectory | None:
+    def best(self) -> Trajectory[Out] | None:
         """The first trajectory with the highest reward.
 
         Without a reward function, it is the first one with an answer. None if no run gave an answer that has no error.
@@ -81,14 +81,14 @@ class Samples(Sequence[Trajectory]):
     def __len__(self) -> int:
         return len(self.trajectories)
 
-    def __iter__(self) -> Iterator[Trajectory]:
+    def __iter__(self) -> Iterator[Trajectory[Out]]:
         return iter(self.trajectories)
 
 
 class Sampling(AgentModule[StateSchema]):
     """Runs one task several times, as children."""
 
-    def __init__(self, agent: RunsGoals, task: Task, n: int, concurrency: int) -> None:
+    def __init__(self, agent: RunsGoals[Any], task: Task, n: int, concurrency: int) -> None:
         self.agent = agent
         self.task = task
         self.n = n
@@ -118,7 +118,9 @@ class Sampling(AgentModule[StateSchema]):
         """Change nothing."""
 
 
-async def sample(agent: RunsGoals, goal: str | Task, n: int, reward: Reward | None, concurrency: int | None) -> Samples:
+async def sample(
+    agent: RunsGoals[Out], goal: str | Task, n: int, reward: Reward | None, concurrency: int | None
+) -> Samples[Out]:
     """Run a goal several times; see `Agent.sample`."""
     _check(n, concurrency)
     task = as_task(goal)
@@ -130,13 +132,15 @@ async def sample(agent: RunsGoals, goal: str | Task, n: int, reward: Reward | No
         runs = [child.run_id for record in result.trace.records for child in children_of(record)]
         if not runs:
             raise ExternalError(f"no run of the goal has begun: {result.told()}")
-        trajectories = [Trajectory.of(result.trace.relative(each)) for each in runs]
+        trajectories: list[Trajectory[Out]] = [Trajectory.of(result.trace.relative(each)) for each in runs]
+        for each in trajectories:
+            each.read_output_as(agent.output_spec)
         return Samples(trajectories, *await _rewards(reward, trajectories), result.run_id, result.trace)
 
 
 async def sample_forks(
-    agent: RunsGoals, trace: Any, n: int, at: int, reward: Reward | None, concurrency: int | None
-) -> Samples:
+    agent: RunsGoals[Out], trace: Any, n: int, at: int, reward: Reward | None, concurrency: int | None
+) -> Samples[Out]:
     """Fork a run several times; see `Agent.sample_forks`."""
     _check(n, concurrency)
     engine = agent.make_engine()
@@ -144,7 +148,7 @@ async def sample_forks(
     source.check_lines()  # otherwise each fork would raise the same error
     limiter = anyio.CapacityLimiter(concurrency or n)
     shares = _Shares(budget_of_fork(agent.engine, engine.budget, source, agent.max_steps), n)
-    found: dict[int, Trajectory] = {}
+    found: dict[int, Trajectory[Out]] = {}
 
     async def one(number: int) -> None:
         async with limiter:
@@ -190,7 +194,7 @@ class _Shares:
 
 
 async def _rewards(
-    reward: Reward | None, trajectories: Sequence[Trajectory]
+    reward: Reward | None, trajectories: Sequence[Trajectory[Any]]
 ) -> tuple[list[float | None], list[str | None]]:
     """Return the reward and the error of each trajectory."""
     rewards = list[float | None]([None] * len(trajectories))

@@ -1,31 +1,33 @@
 """An agent as a task: an evaluation or a study calls it."""
 
+from typing import Generic
+
 from ....tasks import Task
-from ..trajectory.trajectory import Trajectory
+from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
 
 
-class AgentTask:
+class AgentTask(Generic[Out]):
     """A callable agent: `await task(goal)` returns the trajectory.
 
     Each call has its own conversation. Many calls may run at once, and the agent's own conversation does not change.
     """
 
-    def __init__(self, agent: RunsGoals, *, name: str | None = None) -> None:
+    def __init__(self, agent: RunsGoals[Out], *, name: str | None = None) -> None:
         self.agent = agent
         self.name = name or agent.name
         self.__name__ = self.name
 
-    async def __call__(self, goal: str | Task) -> Trajectory:
+    async def __call__(self, goal: str | Task) -> Trajectory[Out]:
         """Run the agent on a goal."""
         agent = self.agent
         return await agent.run(goal, trajectory=Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions))
 
-    async def run(self, goal: str | Task) -> Trajectory:
+    async def run(self, goal: str | Task) -> Trajectory[Out]:
         """Run the agent on a goal, as calling the task does."""
         return await self(goal)
 
-    def with_(self, *, name: str | None = None) -> "AgentTask":
+    def with_(self, *, name: str | None = None) -> "AgentTask[Out]":
         """Return the same task under another name."""
         return AgentTask(self.agent, name=name or self.name)
 

@@ -16,7 +16,7 @@ from ..events.model_name import model_of
 from .trajectory import Trajectory
 
 
-def trajectory_to_openai_format(trajectory: Trajectory) -> list[dict[str, Any]]:
+def trajectory_to_openai_format(trajectory: Trajectory[Any]) -> list[dict[str, Any]]:
     """Return the conversation as OpenAI messages, without the system message.
 
     `content` is a text, possibly `""`, or the list of parts if a message has images or audio.
@@ -52,7 +52,7 @@ def trajectory_from_openai_format(
 
 
 def trajectory_to_jsonl_record(
-    trajectory: Trajectory,
+    trajectory: Trajectory[Any],
     system_prompt: str | None = None,
     tools: list[dict[str, Any]] | None = None,
     metadata: dict[str, Any] | None = None,
@@ -85,7 +85,7 @@ def tools_of(trace: Trace) -> list[dict[str, Any]]:
     return tools if isinstance(tools, list) else []
 
 
-def trajectory_to_rows(trajectory: Trajectory) -> list[dict[str, Any]]:
+def trajectory_to_rows(trajectory: Trajectory[Any]) -> list[dict[str, Any]]:
     """Return a row for each message of a step; see `Trajectory.trajectory_to_rows`."""
     return trajectory.trajectory_to_rows()
 
@@ -111,7 +111,7 @@ def load_trajectory_jsonl(path: Path | str) -> list[dict[str, Any]]:
     return records
 
 
-def trajectory_to_turns(trajectory: Trajectory) -> list[dict[str, Any]]:
+def trajectory_to_turns(trajectory: Trajectory[Any]) -> list[dict[str, Any]]:
     """Return a dict for each answer of the model.
 
     Its members are `user` (the last user message since the previous answer, or None), the answer and its usage.
@@ -133,7 +133,7 @@ def _is_answer(step: AgentStep) -> bool:
     return not isinstance(step, GenerationEnd) and bool(step.messages) and step.messages[-1].role == "assistant"
 
 
-def _turn(trajectory: Trajectory, step: AgentStep, said: list[Message]) -> dict[str, Any]:
+def _turn(trajectory: Trajectory[Any], step: AgentStep, said: list[Message]) -> dict[str, Any]:
     answer = step.messages[-1]
     heard = [message.content for message in said if message.role == "user"]
     return {

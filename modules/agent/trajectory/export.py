@@ -49,7 +49,7 @@ def _trajectory(trace: Trace) -> Trajectory:
     return Trajectory.of(trace)
 
 
-def _metadata(trace: Trace, trajectory: Trajectory) -> dict[str, Any]:
+def _metadata(trace: Trace, trajectory: Trajectory[Any]) -> dict[str, Any]:
     agent = (trace.first_state or {}).get("agent") or {}
     return {
         "run_id": trace.run_id,

@@ -10,6 +10,7 @@ from ..events import AgentEnd, AgentEvent, AgentStart
 from ..events.base import AgentStopReason
 from ..events.event_json import EventFormatError
 from ..generators.recorded_error import error_text, error_type
+from ..loop.state import TypedOutput
 from .conversation import conversation
 
 _BY_STOP: dict[AgentStopReason, RunStatus] = {
@@ -33,7 +34,7 @@ class RunStanding:
     """A run's standing according to its trace.
 
     `kept` has the values that tools keep between calls. `least_cost` is the run's cost in US dollars as the engine
-    counts it, if the budget assumed a price for some calls.
+    counts it, if the budget assumed a price for some calls. `output` is the run's typed output.
     """
 
     status: RunStatus
@@ -41,6 +42,7 @@ class RunStanding:
     error: RunFailure | None = None
     kept: dict[str, Any] = field(default_factory=dict)
     least_cost: float | None = None
+    output: TypedOutput | None = None
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
@@ -52,6 +54,7 @@ class RunStanding:
         facts = {
             "kept": trace.final_state.get("kept") if keeps else None,
             "least_cost": used.get("cost") if is_bound else None,
+            "output": trace.final_state.get("output") if data.find(b'"/output"', header_ends) >= 0 else None,
         }
         return cls.from_dict({**trace.end, "status": trace.status, "waiting": trace.waiting, **facts})
 
@@ -62,6 +65,8 @@ class RunStanding:
             doc["waiting"] = [request.to_dict() for request in self.waiting]
         if self.error is not None:
             doc["error"] = {**self.error.to_dict(), "issues": list(self.error.issues)}
+        if self.output is not None:
+            doc["output"] = self.output.to_dict()
         doc |= {name: value for name in ("kept", "least_cost") if (value := getattr(self, name))}
         return doc
 
@@ -75,7 +80,9 @@ class RunStanding:
             error = doc.get("error")
             requests = tuple(WaitRequest.from_dict(request) for request in doc.get("waiting") or ())
             failure = RunFailure.from_dict(error) if error else None
-            return cls(RunStatus(doc["status"]), requests, failure, dict(doc.get("kept") or {}), doc.get("least_cost"))
+            kept, output = dict(doc.get("kept") or {}), doc.get("output")
+            typed = TypedOutput.from_dict(output) if output else None
+            return cls(RunStatus(doc["status"]), requests, failure, kept, doc.get("least_cost"), typed)
         except (TypeError, ValueError, KeyError, AttributeError) as wrong:
             raise EventFormatError("Trajectory", f"its last_run must be the standing of a run: {wrong}") from None
 

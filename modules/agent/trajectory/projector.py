@@ -39,6 +39,7 @@ from ..events import (
     GenerationRetry,
     GenerationStart,
     GenerationStep,
+    OutputDelta,
     ReactStep,
     ToolEnd,
     ToolError,
@@ -51,10 +52,12 @@ from ..generators.providers.fallback import answering
 from ..generators.recorded_error import recorded_error
 from ..loop.dispatch import attach
 from ..loop.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
-from ..loop.reduce import Consequences, consequences, error_of, turn_messages
+from ..loop.reduce import Reactions, error_of, reactions_to, turn_messages
 from ..loop.state import AgentFacts
 from ..loop.turn import Turn
 from ..modes.conversation import feedback_on
+from ..outputs import OutputSpec
+from ..outputs.read import partial_of
 from ..tools import ToolOutcome
 from .stop_reasons import agent_stop_reason
 
@@ -79,11 +82,18 @@ class Projector:
     The events of calls come in call order: a result is held back until all earlier calls have ended. Events get
     `generator` if it is given, otherwise the model's name. `value` looks up a large value by its reference; without
     `value`, events with such results wait for the commit. With `kept`, only events that a trajectory keeps are made.
-    With `history`, a step before the run's start holds the earlier conversation.
+    With `history`, a step before the run's start holds the earlier conversation. With `output`, pieces of a typed
+    output become OutputDeltas.
     """
 
     def __init__(
-        self, *, generator: Any = None, value: Resolve | None = None, kept: bool = False, history: bool = False
+        self,
+        *,
+        generator: Any = None,
+        value: Resolve | None = None,
+        kept: bool = False,
+        history: bool = False,
+        output: OutputSpec | None = None,
     ) -> None:
         self._given = generator
         self._value = value
@@ -97,6 +107,11 @@ class Projector:
         """The goal, until a step contains it."""
         self._tools: list[ToolDefinition] = []
         self._mode: Any = "api"
+        self._output = output
+        self._output_mode: Any = None
+        self._pieces: dict[Any, str] = {}
+        """The pieces of the answer so far: its text by None, the arguments of calls by their index."""
+        self._names: dict[Any, str] = {}
         self._error: Exception | str | None = None
         self._incomplete: str | None = None
         """Why the last answer is incomplete, or None."""
@@ -163,6 +178,7 @@ class Projector:
         self._chat = [Message.from_dict(message) for message in state["messages"]]
         self._tools = [ToolDefinition.from_dict(tool) for tool in state["params"].get("tools") or ()]
         self._mode, self._step = state["tool_mode"], state["current_step"] + 1
+        self._output_mode = state.get("output_mode")
         names = [tool.function.name for tool in self._tools]
         params = start_params(agent, state["limit"], names, self._chat[-1] if self._chat else None)
         inputs, before = {"goal": state["task"], **state["inputs"]}, self._chat[:-1]
@@ -243,6 +259,7 @@ class Projector:
     def _on_event(self, record: Record) -> Iterator[AgentEvent | None]:
         name, data = record["name"], record.get("data") or {}
         if name == "generation_retry":
+            self._pieces.clear()
             yield self._make(GenerationRetry, **data)
         elif name == "compaction":
             yield self._make(CompactionEvent, **data)
@@ -253,6 +270,8 @@ class Projector:
             if data.get("usage"):
                 more = {"usage": usage_from(data["usage"]), "generation_failed": True}
                 yield self._make(GenerationStep, **facts, messages=self._take_goal(), **more)
+        elif name == "output_mode":
+            self._output_mode = data["mode"]
         elif name == "hook_failed":
             yield self._hook_failed(data["hook"], data["error"])
 
@@ -267,12 +286,16 @@ class Projector:
 
     def _on_decide(self, record: Record) -> Iterator[AgentEvent | None]:
         turn = self._turn = Turn.of_document(record["decision"])
+        self._pieces.clear()
+        self._names.clear()
         if any(doc["event"] == "GenerationStart" for doc in turn.reactions):
             yield self._generation_started()
         if turn.compaction is not None:
             self._chat[: turn.compaction.cut] = [turn.compaction.summary]
         if turn.mode is not None:
             self._mode = turn.mode
+        if turn.output_mode is not None:
+            self._output_mode = turn.output_mode
         if turn.error is not None:
             error = error_of(turn.error)
             facts = {"generator": self._generator, "step": self._step, "error": error}
@@ -287,6 +310,20 @@ class Projector:
         assert self._header is not None
         if record["run_id"] == self._header["run_id"]:
             yield self._make(GenerationDelta, step=self._step, **record["piece"])
+            if self._output is not None:
+                yield self._output_delta(self._output, record["piece"])
+
+    def _output_delta(self, spec: OutputSpec, piece: Mapping[str, Any]) -> AgentEvent | None:
+        """Return the output so far, if the piece is part of one."""
+        call = piece.get("tool_call") or {}
+        key, text = (call.get("index"), call.get("arguments", "")) if call else (None, piece.get("text", ""))
+        self._names[key] = self._names.get(key) or call.get("name", "")
+        is_output = self._names[key] in spec.by_name if call else self._output_mode != "tool"
+        if not is_output or not text:
+            return None
+        self._pieces[key] = self._pieces.get(key, "") + text
+        partial = partial_of(spec, self._pieces[key], self._names[key] or None)
+        return None if partial is None else self._make(OutputDelta, step=self._step, partial=partial)
 
     def _start_tools(self) -> Iterator[AgentEvent | None]:
         """Yield ToolStart for all calls when the first one starts."""
@@ -359,8 +396,9 @@ class Projector:
         self._results |= {result.id: result for result in results}
         yield from self._end_tools()
         new = turn_messages(turn, self._answers, self._mode, self._tools)
-        found = consequences(turn, self._ended_as, value, lambda: [*self._chat, *new])
-        self._error = error_of(found.error) if found.error is not None else None
+        found = reactions_to(turn, value, lambda: [*self._chat, *new])
+        written = {op["path"]: op.get("value") for op in record["patch"] if op["path"] == "/error"}
+        self._error = error_of(written["/error"]) if written else None
         yield from self._generation_ended(turn)
         if turn.problems:
             yield self._make(AgentStep, step=self._step, messages=[feedback_on(self._mode, turn.problems, self._tools)])
@@ -369,7 +407,10 @@ class Projector:
         yield from self._reacted(turn, found)
         if value.get("used"):
             yield self._make(AgentStep, step=self._step, usage=usage_from(value["used"]))
-        self._commit_chat(found, new)
+        more = self._more(record, found, new)
+        if more:
+            yield self._make(AgentStep, step=self._step, messages=more)
+        self._commit_chat(found, [*new, *more])
         self._reset()
         self._step += 1
 
@@ -411,10 +452,10 @@ class Projector:
         found = answering(self._generator, turn.model)
         return found if turn.model in (None, found.model) else NamedGenerator(str(turn.model))
 
-    def _reacted(self, turn: Turn, found: Consequences) -> Iterator[AgentEvent | None]:
+    def _reacted(self, turn: Turn, found: Reactions) -> Iterator[AgentEvent | None]:
         beside = turn.used if turn.message is None else None
         error = None if turn.error is None else error_of(turn.error)
-        for reacted, added in found.reactions:
+        for reacted, added in found.answers:
             facts = {"hook_name": reacted.hook, "reaction": reacted.reaction, "usage": beside, "error": error}
             yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)
             beside = error = None
@@ -422,7 +463,21 @@ class Projector:
             facts = {"generator": self._generator, "step": self._step, "usage": beside, "error": error}
             yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
 
-    def _commit_chat(self, found: Consequences, new: Sequence[Message]) -> None:
+    def _more(self, record: Record, found: Reactions, new: Sequence[Message]) -> list[Message]:
+        """Return the messages that the commit adds beyond the turn's own.
+
+        An example is the feedback on an output that does not fit.
+        """
+        if found.replaced is not None:
+            return []
+        added = [op["value"] for op in record["patch"] if op["path"] == "/messages/-"]
+        count = len(added) - len(new) - len(found.added)
+        return [self._message(value) for value in added[len(new) : len(new) + count]] if count > 0 else []
+
+    def _message(self, value: Any) -> Message:
+        return Message.from_dict(self._value(value) if is_blob(value) and self._value is not None else value)
+
+    def _commit_chat(self, found: Reactions, new: Sequence[Message]) -> None:
         if found.replaced is None:
             self._chat += [*new, *found.added]
             return

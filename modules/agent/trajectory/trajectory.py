@@ -1,9 +1,10 @@
 """The Trajectory: an agent's work as the events of its runs."""
 
+import json
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Self, TypeVar, cast
 from uuid import UUID, uuid4, uuid5
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
     ValidationError,
     model_serializer,
 )
+from typing_extensions import TypeVar as DefaultTypeVar
 
 from ....engine import RunFailure, RunStatus, WaitRequest
 from ....engine.endings import predicate, remedy
@@ -42,6 +44,9 @@ from ..events import (
 from ..events.event_json import EventFormatError
 from ..events.generations import steps_among
 from ..events.metrics import MetricSeries
+from ..loop.state import TypedOutput
+from ..outputs import NoOutputError, OutputSpec, spec_of
+from ..outputs.read import value_of
 from ..reactions import Reaction
 from .conversation import context, conversation
 from .last_run import RunStanding, answer_of, end_of, error_at_end, may_have_answered, standing_of, status_at_end
@@ -50,6 +55,7 @@ from .lazy_run import EventsNeeded, LazyRun
 from .projector import events_of
 from .tables import rows_of, summary_of
 
+Out = DefaultTypeVar("Out", default=str, covariant=True)
 _NOTHING = usage_from(None)
 E = TypeVar("E", bound=AgentEvent)
 _BLOB = b'"$blob":'
@@ -70,7 +76,7 @@ def _short(text: str) -> str:
     return cut_middle(" ".join(text.split()), 60)
 
 
-class Trajectory(BaseModel):
+class Trajectory(BaseModel, Generic[Out]):
     """The steps of an agent, with each run's start and end.
 
     The trajectory of a conversation holds all its turns in order. It omits the other events of a stream (a tool has
@@ -78,7 +84,7 @@ class Trajectory(BaseModel):
 
     A trajectory is a projection of the traces of its runs. A saved trajectory needs no trace: `from_dict(t.to_dict())`
     equals `t` and can be continued. `trace` is the trace of the last run, if there is one. `status`, `stop_reason`,
-    `answer`, `waiting` and `error` describe the last run.
+    `answer`, `output`, `waiting` and `error` describe the last run.
 
     The events of a run of `Agent.run` are made on first access. They come from the trace as it was when the run ended,
     even if its file has moved since.
@@ -109,12 +115,16 @@ class Trajectory(BaseModel):
     ] = None
 
     _trace: Trace | None = PrivateAttr(default=None)
+    _output_spec: OutputSpec | None = PrivateAttr(default=None)
     _taken: LazyRun | None = PrivateAttr(default=None)
     """The run added last; its events follow `_known` once made."""
     _known: list[AgentEvent] = PrivateAttr(default_factory=list)
     """The events before the lazy run's events."""
 
     if not TYPE_CHECKING:  # otherwise type checkers would accept any attribute
+
+        def __class_getitem__(cls, parameters):
+            return cls  # the parameter is for type checkers; pydantic would make another class
 
         def __getattr__(self, name: str) -> Any:
             """Make the events of a lazy run at their first use."""
@@ -208,13 +218,60 @@ class Trajectory(BaseModel):
         """The model's text that ended the last run.
 
         It is None if the run waits, failed or was cancelled, or if its last message is a goal, a hook's message or a
-        tool's result. `incomplete` says whether the answer is incomplete.
+        tool's result. `incomplete` says whether the answer is incomplete. An output that came by a call is the answer
+        as JSON.
         """
         status = self.status
+        if self._recorded_output is not None:
+            value = self._recorded_output.value
+            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if (lazy := self._lazy_run) is not None and may_have_answered(status):
             with suppress(EventsNeeded):
                 return lazy.answer()
         return answer_of(self.events, status)
+
+    @property
+    def _recorded_output(self) -> TypedOutput | None:
+        return None if self.last_run is None else self.last_run.output
+
+    @property
+    def output(self) -> Out:
+        """The output of the last run, of the agent's `output_type`.
+
+        Without an `output_type`, it is the text that ended the run.
+
+        Raises:
+            NoOutputError: the last run has none: it failed, stopped, waits or was cancelled, or there is none.
+        """
+        found = self._read_output()
+        if found is None:
+            raise NoOutputError(f"{self._standing_line()}; it has no output.", self)
+        return cast(Out, found[0])
+
+    @property
+    def output_or_none(self) -> Out | None:
+        """The output of the last run, or None."""
+        found = self._read_output()
+        return None if found is None else cast(Out, found[0])
+
+    def _read_output(self) -> tuple[Any] | None:
+        """Return the output in a tuple, or None."""
+        spec, recorded = self._output_spec, self._recorded_output
+        if recorded is not None:
+            alternative = None if spec is None else spec.by_name.get(recorded.type)
+            return (recorded.value if alternative is None else value_of(alternative, recorded.value),)
+        if spec is None and self.status is RunStatus.completed and (answer := self.answer) is not None:
+            return (answer,)
+        return None
+
+    @property
+    def output_spec(self) -> OutputSpec | None:
+        """How `output` is read; None leaves JSON values unchanged."""
+        return self._output_spec
+
+    def read_output_as(self, spec: OutputSpec | None) -> None:
+        """Set how `output` is read: a loaded trajectory has JSON values."""
+        self._output_spec = spec
 
     @property
     def error(self) -> RunFailure | None:
@@ -380,7 +437,7 @@ class Trajectory(BaseModel):
         return document if self.last_run is None else {**document, "last_run": self.last_run.to_dict()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Trajectory":
+    def from_dict(cls, data: Mapping[str, Any]) -> "Trajectory[Any]":
         """Return the trajectory written by `to_dict`.
 
         Missing members get their default values. Raises EventFormatError for a document that is not a trajectory, or an
@@ -395,8 +452,11 @@ class Trajectory(BaseModel):
             raise EventFormatError("trajectory", str(error)) from error
 
     @classmethod
-    def of(cls, trace: Trace | str | Path) -> "Trajectory":
-        """Return the trajectory of a run's trace, ended or not."""
+    def of(cls, trace: Trace | str | Path, output_type: Any = str) -> "Trajectory[Any]":
+        """Return the trajectory of a run's trace, ended or not.
+
+        `output` is read as `output_type`; without one, it is the JSON value.
+        """
         trace = trace if isinstance(trace, Trace) else Trace.load(trace)
         events = events_of(trace)
         state = trace.first_state or {}
@@ -410,6 +470,7 @@ class Trajectory(BaseModel):
         except (AttributeError, ValueError) as error:
             raise TraceError(f"the first state of run {trace.run_id} is not the state of an Agent: {error}") from error
         made.events = events
+        made.read_output_as(spec_of(output_type))
         made.follow(trace)
         return made
 
@@ -420,13 +481,14 @@ class Trajectory(BaseModel):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Trajectory":
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Trajectory[Out]":
         """Return an independent copy with the same trace.
 
         Generators become the names of their models.
         """
         copy = self.from_dict(self.to_dict())
         copy.trace = self.trace_or_none
+        copy.read_output_as(self._output_spec)
         return copy
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -63,6 +63,7 @@ class ListedGenerator:
             return Capabilities(source=source)
         return Capabilities(
             function_calling=bool(facts.get("supports_function_calling")),
+            json_schema=bool(facts.get("supports_response_schema")) or None,
             prompt_caching=bool(facts.get("supports_prompt_caching")),
             max_input_tokens=facts.get("max_input_tokens"),
             source=source,

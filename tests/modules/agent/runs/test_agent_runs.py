@@ -364,7 +364,7 @@ def test_an_agent_is_checked_when_it_is_made() -> None:
         with pytest.raises(ValueError):
             Agent(name="t", **config)
     with pytest.raises(ValueError):
-        Agent()  # type: ignore[call-arg]
+        Agent()  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

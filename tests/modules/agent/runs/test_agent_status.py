@@ -64,8 +64,8 @@ async def fail(event: GenerationStep) -> Fail | None:
 
 
 def agent(*script: Any, **fields: Any) -> Agent:
-    fields = {"tools": [look, leave, ask_user], "backoff_max_tries": 0} | fields
-    return Agent(name="a", model=ScriptedGenerator(script), **fields)
+    settings: dict[str, Any] = {"tools": [look, leave, ask_user], "backoff_max_tries": 0} | fields
+    return Agent(name="a", model=ScriptedGenerator(script), **settings)
 
 
 async def of_run(made: Agent) -> Trajectory:

@@ -31,6 +31,7 @@ from refold.modules.agent.events import (
     GenerationStart,
     GenerationStep,
     Heartbeat,
+    OutputDelta,
     ReactStep,
     ToolEnd,
     ToolError,
@@ -99,6 +100,7 @@ def one_of_each() -> dict[str, AgentEvent]:
         UserInputRequired(**BASE, request_id="r1", question="Which?", options=["a", "b"]),
         Heartbeat(**BASE),
         GenerationDelta(**BASE, step=2, text="It is", tool_call={"index": 0, "name": "find", "arguments": "{"}),
+        OutputDelta(**BASE, step=2, partial={"name": "Par"}),
     ]
     return {type(event).__name__: event for event in found}
 
