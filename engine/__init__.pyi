@@ -9,9 +9,9 @@ from .concurrency.tasks import cancel_requests as cancel_requests
 from .concurrency.tasks import is_cancelled as is_cancelled
 from .concurrency.tasks import own_error as own_error
 from .concurrency.threads import in_thread as in_thread
+from .effects.budget import CallUsage as CallUsage
 from .effects.budget import RuntimeBudget as RuntimeBudget
 from .effects.budget import RunUsage as RunUsage
-from .effects.budget import Usage as Usage
 from .effects.perform import at_run_end as at_run_end
 from .effects.perform import bind as bind
 from .effects.perform import call_info as call_info

@@ -29,7 +29,7 @@ WARN_AT = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class CallUsage:
     """Tokens in and out, and their cost in US dollars.
 
     `cost` is None if the price is unknown. `estimated` marks the tokens as an estimate, because no provider has
@@ -66,18 +66,18 @@ class Usage:
         return document
 
     @classmethod
-    def from_dict(cls, doc: Mapping[str, Any]) -> "Usage":
+    def from_dict(cls, doc: Mapping[str, Any]) -> "CallUsage":
         """Read a usage from its JSON form; raises ValueError."""
         marks = {name: doc.get(name) is True for name in ("estimated", "assumed")}
         return cls(doc.get("tokens_in", 0), doc.get("tokens_out", 0), doc.get("cost"), **marks)
 
     @classmethod
-    def of(cls, value: Any) -> "Usage | None":
-        """Return the usage in a Usage, mapping or object, or None.
+    def of(cls, value: Any) -> "CallUsage | None":
+        """Return the usage in a CallUsage, mapping or object, or None.
 
         The names of refold (`tokens_in`), OpenAI (`prompt_tokens`) and Anthropic (`input_tokens`) are understood.
         """
-        if value is None or isinstance(value, Usage):
+        if value is None or isinstance(value, CallUsage):
             return value
 
         def get(name: str) -> Any:
@@ -120,7 +120,7 @@ class RunUsage:
         return self.tokens_in + self.tokens_out
 
     @classmethod
-    def of_call(cls, usage: Usage) -> "RunUsage":
+    def of_call(cls, usage: CallUsage) -> "RunUsage":
         """Return one call's usage as that of a run."""
         if usage.estimated:
             return cls(cost=usage.cost or 0.0, estimated=usage.tokens)
@@ -238,7 +238,7 @@ class Account:
         limits = (budget.max_tokens, budget.max_cost_usd, budget.assumed_price)
         self.is_limited: bool = limits != (None, None, None) or (parent is not None and parent.is_limited)
         """Whether this run's or its parent's budget limits or prices calls; only then do estimates count."""
-        self._running: dict[object, tuple[Usage, int]] = {}
+        self._running: dict[object, tuple[CallUsage, int]] = {}
         """The charges so far, and the reservation, of each running call."""
         self.warned = set[str]()
         self._warn = on_warning
@@ -266,7 +266,7 @@ class Account:
     def _is_price_missing(self) -> bool:
         return (self.used.unpriced > 0 or self.used.estimated > 0) and self.budget.assumed_price is None
 
-    def priced(self, usage: Usage | None) -> Usage | None:
+    def priced(self, usage: CallUsage | None) -> CallUsage | None:
         """Return the usage, with the budget's assumed price if none is known."""
         if usage is None or usage.cost is not None or self.budget.assumed_price is None:
             return usage
@@ -318,13 +318,13 @@ class Account:
             if self.budget.max_tokens is not None:
                 self._reserved -= reserved
 
-    def charge(self, call: object, usage: Usage, reserved: int) -> None:
+    def charge(self, call: object, usage: CallUsage, reserved: int) -> None:
         """Set the charges so far of a running call that `reserved` tokens."""
         self._running[call] = (usage, reserved)
         if self._parent is not None:
             self._parent.charge(call, usage, reserved)
 
-    def settle(self, reserved: int, usage: Usage | None, call: object = None) -> None:
+    def settle(self, reserved: int, usage: CallUsage | None, call: object = None) -> None:
         """Release a call's reservation, and book `usage` for its charges."""
         if self._parent is not None:
             self._parent.settle(reserved, usage, call)

@@ -30,7 +30,7 @@ from ..errors import ChildRunError, EffectError, RunClosedError, StateValueError
 from ..state.frozen import FrozenDict
 from ..state.model import dump, json_value
 from ..state.serialization import SHALLOW, check_depth
-from .budget import Account, Usage
+from .budget import Account, CallUsage
 from .context import Frame, end_open_calls, frame_inside, frame_or_none
 from .json_values import json_result
 from .redaction import Redactor
@@ -63,7 +63,7 @@ class Books(Protocol):
     def close(self, call: "Call") -> bool:
         """Remove a call from the open calls; False if removed before."""
 
-    def charge(self, call: "Call", usage: Usage) -> None:
+    def charge(self, call: "Call", usage: CallUsage) -> None:
         """Count a running call's usage; ends a run without budget left."""
 
 
@@ -95,7 +95,7 @@ class CallInfo:
     phase: str
     name: str
     key: str
-    usage: Usage | None = None
+    usage: CallUsage | None = None
     action: str | None = None
 
 
@@ -125,7 +125,7 @@ class Call:
     recorded: Recorded | None = None
     intent = -1
     outcome: int | None = None
-    charged: Usage | None = None
+    charged: CallUsage | None = None
     """The sum of the charges so far."""
     coroutine: Any = None
     fn: Any = None
@@ -204,14 +204,14 @@ class Call:
         self.recorded, self.deliver, self.entry = recorded, deliver, entry
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
-    def charge(self, usage: Usage) -> None:
+    def charge(self, usage: CallUsage) -> None:
         """Add a charge; estimates count only if the budget limits or prices calls."""
         if usage.estimated and not self.run.is_limited:
             return
-        before = self.charged or Usage()
+        before = self.charged or CallUsage()
         cost = None if before.cost is None and usage.cost is None else (before.cost or 0.0) + (usage.cost or 0.0)
         tokens_in, tokens_out = before.tokens_in + usage.tokens_in, before.tokens_out + usage.tokens_out
-        charged = Usage(tokens_in, tokens_out, cost, before.estimated or usage.estimated)
+        charged = CallUsage(tokens_in, tokens_out, cost, before.estimated or usage.estimated)
         self.run.charge(self, charged)
         self.charged = charged
 
@@ -302,7 +302,7 @@ class Call:
             return  # the outcome is written, or the call stays open for the resumed run, which enters it again
         self._close({"error": {"type": "Cancelled", "message": why}, "cancelled": True}, self.charged)
 
-    def _close(self, members: dict[str, Any], usage: Usage | None) -> int:
+    def _close(self, members: dict[str, Any], usage: CallUsage | None) -> int:
         run = self.run
         if usage is not None:
             usage = run.account.priced(usage)

@@ -19,7 +19,7 @@ from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
 from ..errors import NoRunError, StateValueError
 from ..state.digest import value_digest
-from .budget import Usage
+from .budget import CallUsage
 from .call import CallInfo, carry_out_here, outcome_of, replayed, typed
 from .context import OUTSIDE, Frame, Lane, frame_or_none, in_event_loop, lane_in, next_lane, set_lane
 from .request_digest import json_form
@@ -190,7 +190,7 @@ def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *
 
     Raises NoRunError inside a hook but outside of an effect or tool: on resume, usage is counted from outcomes.
     """
-    usage = Usage(tokens_in, tokens_out, cost, estimated)
+    usage = CallUsage(tokens_in, tokens_out, cost, estimated)
     frame = frame_or_none()
     if frame is None:
         return

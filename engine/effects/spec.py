@@ -17,7 +17,7 @@ from ...traces.errors import UsageError
 from ..state.frozen import thaw, type_name
 from ..state.model import StateModel
 from ..state.shapes.scalars import first_problem
-from .budget import Usage
+from .budget import CallUsage
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NATIVE = (Any, object, str, int, float, bool, type(None), None, dict, list, dict[str, Any], list[Any])
@@ -66,7 +66,7 @@ def effect(
 
     `idempotent`: the engine may run the function again if a crash left its outcome unknown.
     `timeout`: seconds that a call may take.
-    `usage`: returns the usage of a result, as anything that `Usage.of` accepts.
+    `usage`: returns the usage of a result, as anything that `CallUsage.of` accepts.
     `tokens`: tokens to reserve from the budget before a call starts; a number, or a function of the call's arguments.
     `name`: the name in the trace, by default the function's.
     `brief`: record the result, a state model, without the fields that have their defaults. A replay fills in the
@@ -296,10 +296,10 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
         return None
 
 
-def usage_of(spec: EffectSpec, result: Any) -> Usage | None:
+def usage_of(spec: EffectSpec, result: Any) -> CallUsage | None:
     """Return a result's usage: by the mark, or OpenAI's `usage`."""
     if spec.marks.usage is not None:
         found = spec.marks.usage(result)
     else:
         found = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)
-    return Usage.of(found) if found is not None and not callable(found) else None
+    return CallUsage.of(found) if found is not None and not callable(found) else None

@@ -37,7 +37,7 @@ from ...traces.printable import repr_of
 from ..concurrency.tasks import current_loop, own_error, soon
 from ..concurrency.threads import RUNNING
 from ..current_frame import frame_variable
-from ..effects.budget import WARN_AT, Account, EndedFromAbove, RunUsage, Usage
+from ..effects.budget import WARN_AT, Account, CallUsage, EndedFromAbove, RunUsage
 from ..effects.call import BLOB_FROM, Call, Recorded
 from ..effects.context import Frame, frame_inside, lane_in
 from ..effects.error_form import error_form
@@ -479,7 +479,7 @@ class LiveRun:
             self.stop(error)
             raise
 
-    def charge(self, call: Call, usage: Usage) -> None:
+    def charge(self, call: Call, usage: CallUsage) -> None:
         """Count the charges of a running call.
 
         Ends the run and raises BudgetExceededError if earlier charges (not the call's first) have used up the budget.

@@ -38,7 +38,7 @@ from .evaluation import sample_of, score_sample
 from .folder import ROWS, RUNS, alone, open_runs, read_about, read_rows, write_about, write_samples, writing
 from .result import EvalResult
 from .sample import Sample
-from .scorers import Scorer, success_criteria
+from .scorers import RunScorer, success_criteria
 from .scorers.run import EvaluatedRun
 from .scorers.scorer import as_scorers
 
@@ -201,7 +201,7 @@ class _Replay:
         traces: str | None,
         out: Path,
         engine: Engine,
-        scorers: list[Scorer],
+        scorers: list[RunScorer],
         asserted: Sequence[str] | None,
         changed: Sequence[str],
         parts: Mapping[str, str | None],
@@ -324,7 +324,7 @@ def _check_readable(result: RunResult[Any]) -> None:
         raise RecordedValueError(result.error.message)
 
 
-def _criteria_alone(folder: Path, about: Mapping[str, Any]) -> list[Scorer]:
+def _criteria_alone(folder: Path, about: Mapping[str, Any]) -> list[RunScorer]:
     """Return the success criteria, if only they scored the recorded evaluation.
 
     Other scorers are code, and the folder keeps only their names, so they cannot be called again.

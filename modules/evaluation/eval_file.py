@@ -17,7 +17,7 @@ from .errors import EvaluationError
 from .evaluation import Evaluation
 from .result import no_column
 from .scorers import (
-    Scorer,
+    RunScorer,
     called_before,
     called_tool,
     exact_match,
@@ -30,7 +30,7 @@ from .scorers import (
 from .scorers.judged import judge_scorer
 from .scorers.scorer import as_scorer
 
-BUILT_IN: dict[str, Callable[..., Scorer]] = {
+BUILT_IN: dict[str, Callable[..., RunScorer]] = {
     "criteria": success_criteria,
     "exact": exact_match,
     "includes": includes,
@@ -152,13 +152,13 @@ def dataset_of(path: Path, file: EvaluationFile) -> Dataset:
     return Dataset.load(where, part.fields, limit=part.limit)
 
 
-def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Callable[[str], Any]) -> list[Scorer]:
+def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Callable[[str], Any]) -> list[RunScorer]:
     """Return the scorers that an evaluation file names.
 
     They are built-in scorers, and functions that `load` imports. Raises TaskFileError with the line of each that
     cannot be made.
     """
-    made: list[Scorer] = []
+    made: list[RunScorer] = []
     problems: list[FileProblem] = []
     for index, given in enumerate(file.scorers):
         line = document.line_of(("scorers", index))
@@ -173,7 +173,7 @@ def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Calla
     return made
 
 
-def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> Scorer:
+def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> RunScorer:
     if isinstance(given, Mapping):
         if len(given) != 1:
             raise ValueError("a scorer is one name with its options, such as `numeric: {tolerance: 0.01}`")
@@ -184,7 +184,7 @@ def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> Score
         raise ValueError(f"the options of {name} are a mapping, got {type(options).__name__}")
     if ":" in name:
         found = load(name)
-        return Scorer(found, **options) if options and not isinstance(found, Scorer) else as_scorer(found)
+        return RunScorer(found, **options) if options and not isinstance(found, RunScorer) else as_scorer(found)
     if name not in BUILT_IN:
         near = get_close_matches(name, BUILT_IN, 1) or [key for key, make in BUILT_IN.items() if make.__name__ == name]
         hint = f"did you mean {near[0]!r}? The" if near else "the"

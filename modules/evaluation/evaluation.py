@@ -33,7 +33,7 @@ from .folder import ABOUT, RUNS, open_runs, read_about, read_samples, write_abou
 from .function_task import FunctionTask
 from .result import EvalResult, asserted
 from .sample import Sample, changes_between
-from .scorers import EvaluatedRun, Score, Scorer, as_scorers, success_criteria
+from .scorers import EvaluatedRun, RunScorer, Score, as_scorers, success_criteria
 from .scorers.judged import judge_cost
 from .scorers.run import JudgeBudget
 
@@ -256,7 +256,7 @@ class _Kept:
 
 
 async def score_sample(
-    sample: Sample, run: EvaluatedRun, scorers: Sequence[Scorer], names: Sequence[str] | None = None
+    sample: Sample, run: EvaluatedRun, scorers: Sequence[RunScorer], names: Sequence[str] | None = None
 ) -> Sample:
     """Return the sample with the scores of its run."""
     scores: dict[str, Score] = {}

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import anyio
 
-from ...engine import Usage
+from ...engine import CallUsage
 from ...traces.errors import UsageError
 
 LOOK_SECONDS = 0.05
@@ -79,7 +79,7 @@ class RequestSlot:
 class Gate(Protocol):
     """A gate for requests, such as a `RateLimiter`."""
 
-    def request(self, tokens: int = 0, at_most: Usage | None = None) -> AbstractAsyncContextManager[RequestSlot]:
+    def request(self, tokens: int = 0, at_most: CallUsage | None = None) -> AbstractAsyncContextManager[RequestSlot]:
         """Wait for a turn of a request that uses `at_most`, if known.
 
         Inside the context, make the request and report its outcome.
@@ -140,7 +140,7 @@ class RateLimiter:
         return known if self._most is not None and not self._cuts else min(self._learned, known)
 
     @asynccontextmanager
-    async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
+    async def request(self, tokens: int = 0, at_most: CallUsage | None = None) -> AsyncIterator[RequestSlot]:
         """Wait for a turn, then report the outcome of the request.
 
         The limiter ignores `at_most`, which is for a set's cost limit.
@@ -221,14 +221,14 @@ def use_limiter(limiter: Gate | None) -> Iterator[None]:
         _current.reset(token)
 
 
-def request_slot(tokens: int = 0, *, at_most: Usage | None = None) -> AbstractAsyncContextManager[RequestSlot]:
+def request_slot(tokens: int = 0, *, at_most: CallUsage | None = None) -> AbstractAsyncContextManager[RequestSlot]:
     """Return a context that waits for one request's turn.
 
     The request waits at the current limiter; without a limiter, it does not wait. `tokens` estimates the request's
     usage. `at_most` is the largest possible usage; in a set with a cost limit, requests without it run one at a time.
     Use it in your own effects that send requests to a provider:
 
-        async with request_slot(tokens=500, at_most=Usage(cost=0.02)) as slot: ...
+        async with request_slot(tokens=500, at_most=CallUsage(cost=0.02)) as slot: ...
 
     A request that raises before `slot.used` or `slot.refused` was called may have been billed. A set's cost limit
     counts it with its `at_most`.

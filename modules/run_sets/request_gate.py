@@ -11,7 +11,7 @@ from functools import partial
 import anyio
 from anyio import to_thread
 
-from ...engine import RunUsage, Usage
+from ...engine import CallUsage, RunUsage
 from ...traces import Record
 from ...traces.errors import StoreError
 from ..rate_limits import RateLimiter
@@ -51,7 +51,7 @@ class RunGate:
         self._booked = NOTHING
 
     @asynccontextmanager
-    async def request(self, tokens: int = 0, at_most: Usage | None = None) -> AsyncIterator[RequestSlot]:
+    async def request(self, tokens: int = 0, at_most: CallUsage | None = None) -> AsyncIterator[RequestSlot]:
         """Hold money, wait for a turn, and book the cost; see `RateLimiter`.
 
         A request inside another one holds nothing, because it would wait forever for money that the outer one holds.
@@ -114,7 +114,7 @@ class RunGate:
                 # Not before: a step that is committed meanwhile does not have this cost.
                 self._booked += RunUsage(cost=cost or 0.0, unpriced=int(cost is None))
 
-    def _priced(self, usage: Usage | None) -> float | None:
+    def _priced(self, usage: CallUsage | None) -> float | None:
         """Return the cost of a usage, by the assumed price if needed."""
         if usage is None or usage.cost is not None or self._prices is None:
             return None if usage is None else usage.cost

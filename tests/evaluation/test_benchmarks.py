@@ -14,7 +14,7 @@ import pytest
 from refold import AgentModule, Decision, Engine, StateSchema, Task
 from refold.errors import TaskFileError
 from refold.modules.agent import Agent, ScriptedGenerator, tool
-from refold.modules.evaluation import EvaluatedRun, EvaluationError, Row, Score, Scorer
+from refold.modules.evaluation import EvaluatedRun, EvaluationError, Row, RunScorer, Score
 from refold.modules.evaluation.benchmarks import (
     cybench,
     cybench_subtasks,
@@ -56,7 +56,7 @@ class Says(AgentModule[Shop]):
         pass
 
 
-def scored(scorer: Scorer, row: Row, answer: str, data: dict[str, Any] | None = None) -> Score:
+def scored(scorer: RunScorer, row: Row, answer: str, data: dict[str, Any] | None = None) -> Score:
     trace = Engine(Says(answer, data or {})).run(row.task).trace
     return anyio.run(scorer.score, EvaluatedRun(trace, row))
 

@@ -20,8 +20,8 @@ from refold.modules.evaluation import (
     EvaluatedRun,
     Evaluation,
     EvaluationError,
+    RunScorer,
     Score,
-    Scorer,
     exact_match,
     includes,
     json_schema_match,
@@ -99,7 +99,7 @@ def test_what_a_scorer_changes_no_other_scorer_sees() -> None:
             cast(dict[str, Any], each).clear()
         return 1
 
-    again = Scorer(changes, name="again")
+    again = RunScorer(changes, name="again")
     found = evaluate(None, scorers=[changes, again])
     assert [each.score_errors for each in found.samples] == [{}, {}]
     assert seen[0] == seen[1]
@@ -192,7 +192,7 @@ def test_a_scorer_that_raises_does_not_make_the_pass_rate_lower() -> None:
 
 
 @pytest.mark.parametrize("scorer", [exact_match(), includes(), regex_match(), numeric_match(), json_schema_match()])
-def test_a_dataset_without_targets_is_refused_before_a_run_starts(scorer: Scorer) -> None:
+def test_a_dataset_without_targets_is_refused_before_a_run_starts(scorer: RunScorer) -> None:
     rows = [{"input": "one", "want": "ONE"}]
     with pytest.raises(EvaluationError, match="needs a target, which no row has"):
         Evaluation(task=shout, dataset=rows, scorers=scorer)
@@ -346,7 +346,7 @@ def test_a_comparison_needs_tasks_and_scores_in_common(tmp_path: Path) -> None:
     one = evaluate(None)
     with pytest.raises(EvaluationError, match="no task in common; compare two"):
         diff_results(one, Evaluation(task=shout, dataset=["x"], scorers={"exact": len}).run_sync())
-    scores = (Scorer(len, name=name, passing=None) for name in ("one", "other"))
+    scores = (RunScorer(len, name=name, passing=None) for name in ("one", "other"))
     found = [Evaluation(task=shout, dataset=["x"], scorers=[each]).run_sync() for each in scores]
     with pytest.raises(EvaluationError, match="no score of a task in common; score both"):
         diff_results(*found)

@@ -16,8 +16,8 @@ from refold.modules.evaluation import (
     Evaluation,
     EvaluationError,
     JudgeScorer,
+    RunScorer,
     Score,
-    Scorer,
     called_before,
     called_tool,
     exact_match,
@@ -55,7 +55,7 @@ def run_of(answer: str = "x", **columns: Any) -> EvaluatedRun:
     return EvaluatedRun(Engine(Looking()).run(row.task).trace, row)
 
 
-def scored(given: Scorer, run: EvaluatedRun) -> Score:
+def scored(given: RunScorer, run: EvaluatedRun) -> Score:
     return anyio.run(given.score, run)
 
 
@@ -81,8 +81,8 @@ def scored(given: Scorer, run: EvaluatedRun) -> Score:
         (numeric_match(), "1e400", int("1" + "0" * 500), 0),
         (numeric_match(relative=0.5), "1e99999999999999999999", 1, 0),
         (numeric_match(relative=0.5), "1e999999999", 1, 0),
-        (Scorer(lambda answer: Decimal("0.5"), name="d", passing=None), "x", None, 0.5),
-        (Scorer(lambda answer: Fraction(1, 1), name="f"), "x", None, 1),
+        (RunScorer(lambda answer: Decimal("0.5"), name="d", passing=None), "x", None, 0.5),
+        (RunScorer(lambda answer: Fraction(1, 1), name="f"), "x", None, 1),
         (json_schema_match({"type": "object", "required": ["a"]}), '{"a": 1}', None, 1),
         (json_schema_match(), '{"a": 1}', {"required": ["b"]}, 0),
         (json_schema_match({}), "{", None, 0),
@@ -93,7 +93,7 @@ def scored(given: Scorer, run: EvaluatedRun) -> Score:
         (success_criteria(), "x", None, 1),
     ],
 )
-def test_a_built_in_scorer_scores(made: Scorer, answer: str, target: Any, value: float) -> None:
+def test_a_built_in_scorer_scores(made: RunScorer, answer: str, target: Any, value: float) -> None:
     found = scored(made, run_of(answer, **({} if target is None else {"target": target})))
     assert (found.value, found.passed) == (value, None if made.passing is None else bool(value))
 
@@ -104,11 +104,11 @@ def test_a_function_gets_what_its_parameters_name() -> None:
         assert len(trace.steps) == 2
         return 0.5 if (status, level, target, other) == ("completed", "hard", None, 3) else 0.0
 
-    assert scored(Scorer(asks, passing=0.5), run_of(level="hard")) == Score(0.5, True)
-    assert scored(Scorer(lambda text: text == "x", name="one"), run_of()).passed
+    assert scored(RunScorer(asks, passing=0.5), run_of(level="hard")) == Score(0.5, True)
+    assert scored(RunScorer(lambda text: text == "x", name="one"), run_of()).passed
     assert scored(scorer(lambda answer: 0.5, passing=None), run_of()).passed is None
     with pytest.raises(EvaluationError, match="has a parameter 'lewel', which a run does not have"):
-        scored(Scorer(lambda lewel, answer: 1, name="s"), run_of(level="hard"))
+        scored(RunScorer(lambda lewel, answer: 1, name="s"), run_of(level="hard"))
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_a_function_gets_what_its_parameters_name() -> None:
         (numeric_match(), {"target": True}),
         (regex_match(), {"target": "("}),
         (json_schema_match(), {"target": {"type": "x"}}),
-        (Scorer(lambda answer: None, name="none"), {}),
-        (Scorer(lambda answer: float("nan"), name="nan"), {}),
+        (RunScorer(lambda answer: None, name="none"), {}),
+        (RunScorer(lambda answer: float("nan"), name="nan"), {}),
         (success_criteria(), {"success_criteria": ["no such evaluator: x"]}),
     ],
 )
-def test_what_cannot_be_scored_raises(made: Scorer, columns: dict[str, Any]) -> None:
+def test_what_cannot_be_scored_raises(made: RunScorer, columns: dict[str, Any]) -> None:
     with pytest.raises((EvaluationError, ValueError, TypeError)):
         scored(made, run_of(**columns))
 
@@ -153,9 +153,9 @@ async def numbered(task_output: Any) -> float:
         (events.Scorer(says_done, name="s"), 1.0),
         (events.Scorer(numbered, name="s"), 0.5),
         ({"s": events.Scorer(says_done)}, 1.0),
-        (Scorer(annotated, name="s"), 1.0),
-        (Scorer(annotated_by_text, name="s"), 1.0),
-        (Scorer(lambda text: text == "done", name="s"), 1.0),
+        (RunScorer(annotated, name="s"), 1.0),
+        (RunScorer(annotated_by_text, name="s"), 1.0),
+        (RunScorer(lambda text: text == "done", name="s"), 1.0),
     ],
 )
 def test_a_scorer_of_an_agents_task_gets_the_trajectory_it_asks_for(given: Any, value: float) -> None:

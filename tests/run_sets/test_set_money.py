@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from set_lab.servers import place
 
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, Task, Trace, charge, effect, perform
-from refold.engine import RunUsage, used_so_far
-from refold.engine import Usage as CallUsage
+from refold.engine import CallUsage, RunUsage, used_so_far
 from refold.errors import StoreError
 from refold.modules.agent import Agent, GenerateParams, ScriptedGenerator, tool
 from refold.modules.agent.chat.messages import Message

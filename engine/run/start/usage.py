@@ -11,7 +11,7 @@ from typing import Any
 from ....traces import Record, Trace
 from ....traces.errors import TraceNotFoundError
 from ....traces.file.children import ChildStart, children_of
-from ...effects.budget import COUNTED, RunUsage, Usage
+from ...effects.budget import COUNTED, CallUsage, RunUsage
 
 BEAT_SECONDS = 5.0
 """How many seconds without a record pass before a run at work writes a beat."""
@@ -25,7 +25,7 @@ def used_so_far(trace: Trace) -> RunUsage:
     end = trace.ending.record
     if end is not None:
         return _read(end.get("usage"))
-    since: list[Usage] = []
+    since: list[CallUsage] = []
     started: list[ChildStart] = []
     commit: Mapping[str, Any] = {}
     for record in reversed(trace.records):
@@ -34,7 +34,7 @@ def used_so_far(trace: Trace) -> RunUsage:
             break
         if record.kind == "outcome":
             used = record.get("usage") or record.get("estimated")
-            since += [Usage.from_dict(used)] if used else []
+            since += [CallUsage.from_dict(used)] if used else []
         started += children_of(record)
     booked = commit.get("background") or {}
     parts = [_read(commit.get("usage")), *map(RunUsage.of_call, since)]

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from ....engine import Usage, charge, effect, perform
+from ....engine import CallUsage, charge, effect, perform
 from ....engine.errors import EffectError
 from ....traces.errors import RunAbortedError
 from ...rate_limits import request_slot
 from ...rate_limits.limiter import current_limiter
 from ..chat.messages import Message
-from ..chat.usage import Usage as AgentUsage
+from ..chat.usage import Usage
 from ..chat.usage_scope import spent
 from .errors import (
     FatalGeneratorError,
@@ -54,14 +54,14 @@ def generation_effect(generator: Generator, render: Render | None = None) -> Cal
     return _Asked(generator, render).generate
 
 
-def _usage(generation: Generation) -> Usage | None:
+def _usage(generation: Generation) -> CallUsage | None:
     used = generation.usage
     if used is None:
         return None
-    return Usage(max(used.input_tokens, used.total_tokens - used.output_tokens), used.output_tokens, used.cost_usd)
+    return CallUsage(max(used.input_tokens, used.total_tokens - used.output_tokens), used.output_tokens, used.cost_usd)
 
 
-def _reports_usage(used: AgentUsage | None) -> bool:
+def _reports_usage(used: Usage | None) -> bool:
     """Return whether a generation reports its usage.
 
     A usage of no tokens counts only if it has a cost.
@@ -71,7 +71,7 @@ def _reports_usage(used: AgentUsage | None) -> bool:
     return used.total_tokens > 0 or used.input_tokens + used.output_tokens > 0 or used.cost_usd is not None
 
 
-def _can_be(used: AgentUsage) -> bool:
+def _can_be(used: Usage) -> bool:
     """Return whether token counts and cost are possible values."""
     counts = (used.input_tokens, used.output_tokens, used.total_tokens)
     return min(counts) >= 0 and (used.cost_usd is None or 0 <= used.cost_usd < math.inf)
@@ -152,19 +152,21 @@ async def _in_turn(
             raise
         used = _usage(generation) if _reports_usage(generation.usage) else None
         if used is None:  # an unreported cost is not zero
-            used = Usage(slot.reserved, estimate_tokens([generation.message]))
+            used = CallUsage(slot.reserved, estimate_tokens([generation.message]))
         slot.used(used.tokens, used.cost, tokens_out=used.tokens_out)
         return generation
 
 
-async def _at_most(generator: Generator, chat: Sequence[Message], params: GenerateParams, counted: int) -> Usage | None:
+async def _at_most(
+    generator: Generator, chat: Sequence[Message], params: GenerateParams, counted: int
+) -> CallUsage | None:
     """Return the largest usage of a request, None if unknown."""
     own = getattr(generator, "params", None) or GenerateParams()
     merged = own.merge_with(params)
     tokens_in = max(counted, most_tokens(chat, merged))
     if isinstance(generator, BoundedGenerator):
         return await generator.at_most(tokens_in, params)
-    return None if merged.max_tokens is None else Usage(tokens_in, merged.max_tokens)
+    return None if merged.max_tokens is None else CallUsage(tokens_in, merged.max_tokens)
 
 
 async def _ask(generator: Generator, chat: Sequence[Message], params: GenerateParams) -> Generation:

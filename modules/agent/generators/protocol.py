@@ -6,7 +6,7 @@ A generator has a model's name and answers messages; streaming and capabilities 
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
-from ....engine import StateModel, Usage
+from ....engine import CallUsage, StateModel
 from ..chat.messages import Message
 from .generation import Delta, Generation
 from .params import GenerateParams
@@ -45,7 +45,7 @@ class BoundedGenerator(Generator, Protocol):
     A run set with a cost limit runs requests without a known bound one at a time.
     """
 
-    async def at_most(self, tokens_in: int, params: GenerateParams) -> Usage | None:
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> CallUsage | None:
         """Return the largest usage of a request, None if unknown.
 
         `tokens_in` are the tokens of its prompt. Makes no request.

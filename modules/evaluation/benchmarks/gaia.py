@@ -10,7 +10,7 @@ from pathlib import Path
 from ..datasets import Row
 from ..datasets.files import read_rows
 from ..errors import EvaluationError
-from ..scorers import Score, Scorer
+from ..scorers import RunScorer, Score
 from .rows import required, row_of
 
 _WITHHELD = ("", "?")
@@ -31,7 +31,7 @@ def load_gaia(path: Path) -> list[Row]:
     return rows
 
 
-def gaia(*, name: str = "gaia") -> Scorer:
+def gaia(*, name: str = "gaia") -> RunScorer:
     """Score 1 if the answer matches by GAIA's rule.
 
     If the right answer is withheld, the scorer raises EvaluationError.
@@ -43,7 +43,7 @@ def gaia(*, name: str = "gaia") -> Scorer:
         passed = answer is not None and gaia_matches(answer, target)
         return Score(float(passed), passed, "" if passed else f"{answer!r}, not {target!r}")
 
-    return Scorer(score, name=name)
+    return RunScorer(score, name=name)
 
 
 def gaia_matches(answer: str, truth: str) -> bool:

@@ -14,7 +14,7 @@ from ...tools.sandbox.registry import make_sandbox
 from ..datasets import Row
 from ..datasets.files import read_rows
 from ..errors import EvaluationError
-from ..scorers import Score, Scorer
+from ..scorers import RunScorer, Score
 from .rows import required, row_of
 
 SECONDS = 3.0
@@ -51,7 +51,7 @@ def load_human_eval(path: Path) -> list[Row]:
 
 def human_eval(
     *, whole: bool = False, seconds: float = SECONDS, sandbox: str = "bubblewrap", name: str = "human_eval"
-) -> Scorer:
+) -> RunScorer:
     """Score 1 if the completed program passes its test in time.
 
     The program is the prompt, the completion and the test; it passes if it ends without an exception. It runs in a
@@ -84,7 +84,7 @@ def human_eval(
         timed_out = ended.timed_out or last.startswith("TimeoutError: the check took too long")
         return Score(0.0, False, "timed out" if timed_out else f"failed: {last[:500]}")
 
-    return Scorer(score, name=name)
+    return RunScorer(score, name=name)
 
 
 def _program(answer: str, columns: dict[str, Any], *, whole: bool) -> str:

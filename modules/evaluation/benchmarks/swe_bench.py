@@ -14,7 +14,7 @@ from ..datasets import Row
 from ..datasets.files import read_rows
 from ..errors import EvaluationError
 from ..result import EvalResult
-from ..scorers import Score, Scorer
+from ..scorers import RunScorer, Score
 from .rows import required, row_of
 
 _PASSED = ("PASSED", "XFAIL")
@@ -69,7 +69,7 @@ def _status(test: str, statuses: Mapping[str, str]) -> str | None:
     return found[0] if len({status in _PASSED for status in found}) == 1 else None
 
 
-def swe_bench(statuses: Mapping[str, Any] | str | Path, *, name: str = "resolved") -> Scorer:
+def swe_bench(statuses: Mapping[str, Any] | str | Path, *, name: str = "resolved") -> RunScorer:
     """Score 1 if the issue is resolved.
 
     `statuses` is the harness's report of a run (`MODEL.RUN.json`), its report of an instance (`report.json`), a folder
@@ -93,7 +93,7 @@ def swe_bench(statuses: Mapping[str, Any] | str | Path, *, name: str = "resolved
             found = verdict
         return Score(float(found), found)
 
-    return Scorer(score, name=name)
+    return RunScorer(score, name=name)
 
 
 def swe_bench_predictions(result: EvalResult, model: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from ....tasks.errors import FileProblem, TaskFileError
 from ....traces import Step
 from ..datasets import Row
-from ..scorers import Score, Scorer
+from ..scorers import RunScorer, Score
 from .rows import row_of
 
 RESPOND = "respond"
@@ -45,7 +45,9 @@ def load_tau_bench(path: Path) -> list[Row]:
     return rows
 
 
-def tau_bench(data: Callable[[], Any], tools: Mapping[str, Callable[..., Any]], *, name: str = "tau_bench") -> Scorer:
+def tau_bench(
+    data: Callable[[], Any], tools: Mapping[str, Callable[..., Any]], *, name: str = "tau_bench"
+) -> RunScorer:
     """Score 1 if the database and the outputs are right.
 
     The run's database must equal the reference's, and the run's messages must contain every output. `data` makes a
@@ -77,7 +79,7 @@ def tau_bench(data: Callable[[], Any], tools: Mapping[str, Callable[..., Any]], 
         missing = [each for each in target["outputs"] if not any(str(each).lower() in text for text in texts)]
         return Score(float(not missing), not missing, f"missing outputs: {missing}" if missing else "")
 
-    return Scorer(score, name=name)
+    return RunScorer(score, name=name)
 
 
 def _calls_made(steps: Sequence[Step]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -10,14 +10,14 @@ from .judged import JudgeScorer, judge_agreement
 from .matches import exact_match, includes, json_schema_match, numeric_match, regex_match
 from .run import EvaluatedRun
 from .score import Score
-from .scorer import Scorer, as_scorer, as_scorers, scorer
+from .scorer import RunScorer, as_scorer, as_scorers, scorer
 from .tool_calls import called_before, called_tool
 
 __all__ = [
     "EvaluatedRun",
     "JudgeScorer",
+    "RunScorer",
     "Score",
-    "Scorer",
     "as_scorer",
     "as_scorers",
     "called_before",

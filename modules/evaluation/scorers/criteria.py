@@ -5,10 +5,10 @@ from typing import Any
 
 from ..errors import EvaluationError
 from .score import Score
-from .scorer import Scorer
+from .scorer import RunScorer
 
 
-def success_criteria(*, name: str = "criteria") -> Scorer:
+def success_criteria(*, name: str = "criteria") -> RunScorer:
     """Score the share of the task's success criteria that passed.
 
     The run passes if all criteria do. A task without criteria passes if its run completed. A criterion that was not
@@ -27,4 +27,4 @@ def success_criteria(*, name: str = "criteria") -> Scorer:
         whole = passed == len(criteria) and bool(task_result.get("success"))
         return Score(passed / len(criteria), whole, "; ".join(failed) or (f"the run is {status}" if not whole else ""))
 
-    return Scorer(score, name=name)
+    return RunScorer(score, name=name)

@@ -22,7 +22,7 @@ from ..errors import EvaluationError
 from ..statistics import cohens_kappa
 from .run import EvaluatedRun
 from .score import Score
-from .scorer import Scorer
+from .scorer import RunScorer
 
 Evidence = Literal["answer", "transcript"]
 FOLDER = "judgements"
@@ -58,7 +58,7 @@ class Judging(AgentModule[JudgementState]):
         """Change nothing."""
 
 
-class JudgeScorer(Scorer):
+class JudgeScorer(RunScorer):
     """Scores runs by a model with a rubric.
 
     A judgement is a recorded run in the evaluation's folder, under a key made of the judge's whole configuration (its

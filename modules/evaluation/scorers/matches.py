@@ -16,12 +16,12 @@ from referencing.exceptions import Unresolvable
 from ....tasks.processes.patterns import is_found
 from ..errors import EvaluationError
 from .score import Score
-from .scorer import Scorer
+from .scorer import RunScorer
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
-def exact_match(*, ignore_case: bool = False, strip: bool = True, name: str = "exact") -> Scorer:
+def exact_match(*, ignore_case: bool = False, strip: bool = True, name: str = "exact") -> RunScorer:
     """Score 1 if the answer is one of the targets."""
 
     def plain(text: Any) -> str:
@@ -32,10 +32,10 @@ def exact_match(*, ignore_case: bool = False, strip: bool = True, name: str = "e
         wanted = [plain(each) for each in _targets(target, name)]
         return _verdict(answer is not None and plain(answer) in wanted, answer, wanted)
 
-    return Scorer(score, name=name, needs_target=True)
+    return RunScorer(score, name=name, needs_target=True)
 
 
-def includes(*, ignore_case: bool = False, name: str = "includes") -> Scorer:
+def includes(*, ignore_case: bool = False, name: str = "includes") -> RunScorer:
     """Score 1 if the answer contains one of the targets."""
 
     def plain(text: Any) -> str:
@@ -45,10 +45,10 @@ def includes(*, ignore_case: bool = False, name: str = "includes") -> Scorer:
         wanted = [plain(each) for each in _targets(target, name)]
         return _verdict(answer is not None and any(each in plain(answer) for each in wanted), answer, wanted)
 
-    return Scorer(score, name=name, needs_target=True)
+    return RunScorer(score, name=name, needs_target=True)
 
 
-def regex_match(pattern: str | None = None, *, name: str = "regex") -> Scorer:
+def regex_match(pattern: str | None = None, *, name: str = "regex") -> RunScorer:
     """Score 1 if the pattern is found in the answer.
 
     Without a pattern, the row's target is the pattern. `^…$` requires all of the answer. A search that takes too long
@@ -60,10 +60,10 @@ def regex_match(pattern: str | None = None, *, name: str = "regex") -> Scorer:
         used = compiled or _compiled(_text(_targets(target, name)[0]))
         return _verdict(answer is not None and is_found(used, answer), answer, [used.pattern])
 
-    return Scorer(score, name=name, needs_target=compiled is None)
+    return RunScorer(score, name=name, needs_target=compiled is None)
 
 
-def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str = "numeric") -> Scorer:
+def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str = "numeric") -> RunScorer:
     """Score 1 if the last number in the answer is the target.
 
     The two may differ by an absolute or relative tolerance. They are compared exactly as written, so that long integers
@@ -84,7 +84,7 @@ def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str =
         near = found is not None and any(_is_near(found, each, *limits) for each in wanted)
         return _verdict(near, numbers[-1], [str(each) for each in wanted])
 
-    return Scorer(score, name=name, needs_target=True)
+    return RunScorer(score, name=name, needs_target=True)
 
 
 def _number(target: Any, name: str) -> Decimal:
@@ -113,7 +113,7 @@ def _is_near(found: Decimal, wanted: Decimal, tolerance: Decimal, relative: Deci
     return apart <= tolerance or apart <= context.multiply(relative, largest)
 
 
-def json_schema_match(schema: Mapping[str, Any] | None = None, *, name: str = "json_schema") -> Scorer:
+def json_schema_match(schema: Mapping[str, Any] | None = None, *, name: str = "json_schema") -> RunScorer:
     """Score 1 if the answer is JSON that fits a schema.
 
     The schema is of draft 2020-12; without one, the target is the schema. References to other documents are not
@@ -139,7 +139,7 @@ def json_schema_match(schema: Mapping[str, Any] | None = None, *, name: str = "j
         reason = "" if problem is None else f"{problem.json_path}: {problem.message}"
         return Score(float(problem is None), problem is None, reason)
 
-    return Scorer(score, name=name, needs_target=schema is None)
+    return RunScorer(score, name=name, needs_target=schema is None)
 
 
 def _check_schema(schema: Any) -> None:

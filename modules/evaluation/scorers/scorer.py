@@ -11,13 +11,13 @@ from .score import Score
 
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
-ScorersLike = "Callable[..., Any] | Scorer | Sequence[Any] | Mapping[str, Any] | None"
+ScorersLike = "Callable[..., Any] | RunScorer | Sequence[Any] | Mapping[str, Any] | None"
 
 
-class Scorer:
+class RunScorer:
     """A function that scores a run, with a name and threshold.
 
-        Scorer(lambda answer, target: answer == target, name="exact")
+        RunScorer(lambda answer, target: answer == target, name="exact")
 
     The function's parameters are among `trace`, `trajectory`, `state`, `steps`, `status`, `stop_reason`, `answer`,
     `task_result`, `usage`, `task`, `objective`, `inputs`, `row`, `columns`, `target` and `run`; a parameter with
@@ -110,14 +110,14 @@ class Scorer:
 def scorer(func: Callable[..., Any] | None = None, *, name: str | None = None, passing: float | None = 1.0) -> Any:
     """Make a scorer of the decorated function."""
     if func is not None:
-        return Scorer(func, name=name, passing=passing)
-    return lambda given: Scorer(given, name=name, passing=passing)
+        return RunScorer(func, name=name, passing=passing)
+    return lambda given: RunScorer(given, name=name, passing=passing)
 
 
-def as_scorers(given: Any) -> list[Scorer]:
+def as_scorers(given: Any) -> list[RunScorer]:
     """Return a list of scorers from any accepted form.
 
-    The forms are a function, a Scorer, another object with a `name` and a `score` of the task's output, such as the
+    The forms are a function, a RunScorer, another object with a `name` and a `score` of the task's output, such as the
     Agent's Scorer, a list of these, and a mapping of names to these. Raises EvaluationError if two have the same name.
     """
     if given is None:
@@ -128,28 +128,28 @@ def as_scorers(given: Any) -> list[Scorer]:
         found = [as_scorer(each) for each in (given if isinstance(given, Iterable) else [given])]
     names = [each.name for each in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise EvaluationError(f"two scorers have the name {twice[0]!r}; rename one of them: Scorer(…, name=…)")
+        raise EvaluationError(f"two scorers have the name {twice[0]!r}; rename one of them: RunScorer(…, name=…)")
     return found
 
 
-def as_scorer(given: Any) -> Scorer:
-    """Return a scorer for a function, a Scorer or a `score` object."""
-    if isinstance(given, Scorer):
+def as_scorer(given: Any) -> RunScorer:
+    """Return a scorer for a function, a RunScorer or a `score` object."""
+    if isinstance(given, RunScorer):
         return given
     if isinstance(given, type) or not callable(getattr(given, "score", None)):
-        return Scorer(given)
+        return RunScorer(given)
 
     async def score(run: EvaluatedRun) -> Any:
         found = given.score(run.task_output)
         return await found if inspect.isawaitable(found) else found
 
-    return Scorer(score, name=str(getattr(given, "name", type(given).__name__)))
+    return RunScorer(score, name=str(getattr(given, "name", type(given).__name__)))
 
 
-def _named(name: str, given: Any) -> Scorer:
+def _named(name: str, given: Any) -> RunScorer:
     made = as_scorer(given)
-    if type(made) is Scorer:
-        return Scorer(made.func, name=name, passing=made.passing, needs_target=made.needs_target)
+    if type(made) is RunScorer:
+        return RunScorer(made.func, name=name, passing=made.passing, needs_target=made.needs_target)
     made.name = name
     return made
 

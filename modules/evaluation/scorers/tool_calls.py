@@ -5,7 +5,7 @@ from typing import Any
 
 from ....traces import Step
 from .score import Score
-from .scorer import Scorer
+from .scorer import RunScorer
 
 
 def tool_calls(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
@@ -19,7 +19,7 @@ def tool_calls(steps: Sequence[Step]) -> Iterator[tuple[int, str]]:
             yield step.index, str(action.get("name"))
 
 
-def called_tool(tool: str, *, at_least: int = 1, at_most: int | None = None, name: str | None = None) -> Scorer:
+def called_tool(tool: str, *, at_least: int = 1, at_most: int | None = None, name: str | None = None) -> RunScorer:
     """Score 1 if the number of a tool's calls is within bounds."""
 
     def score(steps: Sequence[Step]) -> Score:
@@ -27,10 +27,10 @@ def called_tool(tool: str, *, at_least: int = 1, at_most: int | None = None, nam
         passed = count >= at_least and (at_most is None or count <= at_most)
         return Score(float(passed), passed, f"{tool} was called {count} time{'s' * (count != 1)}")
 
-    return Scorer(score, name=name or f"called {tool}")
+    return RunScorer(score, name=name or f"called {tool}")
 
 
-def called_before(first: str, then: str | None = None, *, name: str | None = None) -> Scorer:
+def called_before(first: str, then: str | None = None, *, name: str | None = None) -> RunScorer:
     """Score 1 if tool `first` was called before tool `then`.
 
     The first calls of the two count. Without `then`, `first` must have been called before the answer.
@@ -45,4 +45,4 @@ def called_before(first: str, then: str | None = None, *, name: str | None = Non
             float(passed), passed, "" if passed else f"calls: {', '.join(each for _, each in calls) or 'none'}"
         )
 
-    return Scorer(score, name=name or f"{first} before {then or 'the answer'}")
+    return RunScorer(score, name=name or f"{first} before {then or 'the answer'}")

@@ -27,7 +27,7 @@ from refold import (
     effect,
     perform,
 )
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.engine.run.start.usage import used_so_far
 
 spent: list[int] = []
@@ -38,7 +38,7 @@ class Talk(StateSchema):
     said: list[str] = []
 
 
-@effect(tokens=100, usage=lambda value: Usage(60, 40))
+@effect(tokens=100, usage=lambda value: CallUsage(60, 40))
 async def model(name: str) -> str:
     await anyio.sleep(0)
     spent.append(100)

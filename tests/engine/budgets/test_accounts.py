@@ -28,7 +28,7 @@ from refold import (
     start_child,
     wait_child,
 )
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.engine.current_frame import frame_variable
 from refold.engine.effects.budget import Account
 from refold.engine.run import begin_and_end
@@ -64,14 +64,14 @@ def account(**limits: Any) -> Account:
 def test_what_a_call_is_charged_beyond_its_reservation_frees_nobody_elses() -> None:
     one = account(max_tokens=100)
     assert one.reserve(10)
-    one.charge("a", Usage(50, 0), 10)
+    one.charge("a", CallUsage(50, 0), 10)
     assert one.reserve(40)
     assert not one.reserve(20), "50 are used and 40 reserved: 10 are left"
     assert one.reserve(10)
 
 
 def test_the_calls_of_children_in_a_step_that_was_cut_off_are_counted(tmp_path: Path) -> None:
-    @effect(idempotent=True, usage=lambda result: Usage(10, 5, 0.25))
+    @effect(idempotent=True, usage=lambda result: CallUsage(10, 5, 0.25))
     async def model() -> str:
         return "said"
 

@@ -22,7 +22,7 @@ from refold import (
     charge,
     effect,
 )
-from refold.engine import Usage
+from refold.engine import CallUsage
 
 
 def lines(count: int, words: str) -> str:
@@ -63,7 +63,7 @@ def test_money_is_one_account_and_an_unknown_price_is_not_zero() -> None:
     assert result.stop_reason is StopReason.budget_cost
     assert result.usage.cost == pytest.approx(0.04)
 
-    @effect(usage=lambda answer: Usage(1, 1, None))
+    @effect(usage=lambda answer: CallUsage(1, 1, None))
     def unpriced(text: str) -> str:
         return text
 

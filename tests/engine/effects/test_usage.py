@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from refold.engine import Usage
+from refold.engine import CallUsage
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from refold.engine import Usage
 )
 def test_a_usage_that_cannot_be_is_refused(given: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        Usage(**given)
+        CallUsage(**given)

@@ -31,7 +31,7 @@ from refold import (
     perform,
     rng,
 )
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.errors import (
     EffectNotAllowedError,
     StateError,
@@ -68,7 +68,7 @@ class Walker(AgentModule[Walk]):
         self.calls: list[str] = []
         self.keys: list[str] = []
 
-        @effect(usage=lambda result: Usage(10, 5))
+        @effect(usage=lambda result: CallUsage(10, 5))
         async def think(notes: Any) -> int:
             self.calls.append(f"think {len(notes)}")
             return len(notes)

@@ -32,7 +32,7 @@ from refold import (
     perform_sync,
     rng,
 )
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.errors import EffectError
 from refold.testing import fold_with_jsonpatch
 
@@ -52,7 +52,7 @@ class Logged(AgentModule[Log]):
         self.calls: list[str] = []
         self._decide = decide
 
-        @effect(usage=lambda result: Usage(10, 5))
+        @effect(usage=lambda result: CallUsage(10, 5))
         async def think(about: Any) -> Any:
             self.calls.append("think")
             return {"thought": about}

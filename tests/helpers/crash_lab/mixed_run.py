@@ -35,7 +35,7 @@ from refold import (
     perform_sync,
     rng,
 )
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.errors import TraceError
 
 ROUNDS = int(os.environ.get("REFOLD_MIXED_ROUNDS", "1"))
@@ -82,7 +82,7 @@ async def again(folder: str, n: int) -> str:
     return f"{first}+{second}"
 
 
-@effect(idempotent=True, usage=lambda result: Usage(10, 5))
+@effect(idempotent=True, usage=lambda result: CallUsage(10, 5))
 async def look(folder: str, n: int) -> str:
     await anyio.sleep(0.001)
     return happened(folder, f"look-{n}")

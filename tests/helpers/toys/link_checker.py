@@ -5,11 +5,11 @@ import random
 from refold.engine import (
     Action,
     AgentModule,
+    CallUsage,
     Decision,
     Observation,
     StateModel,
     StateSchema,
-    Usage,
     effect,
     emit,
     perform,
@@ -65,7 +65,7 @@ class LinkChecker(AgentModule[Links]):
             return Decision.act([Action("fetch", {"url": each}) for each in state.ahead[:3]], rationale=why)
         return Decision.act(Action("fetch", {"url": url}), rationale=why)
 
-    @effect(idempotent=True, usage=lambda why: Usage(300 + 7 * len(why), len(why) // 3, 0.0004 + len(why) / 60_000))
+    @effect(idempotent=True, usage=lambda why: CallUsage(300 + 7 * len(why), len(why) // 3, 0.0004 + len(why) / 60_000))
     async def think(self, url: str, weight: int) -> str:
         """Stand for a model that says why."""
         self.clock.advance(weight / 1000)

@@ -38,7 +38,7 @@ from refold import (
     perform_sync,
     rng,
 )
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.traces.file.writer import TraceWriter
 
 TOKENS = 15
@@ -185,7 +185,7 @@ class Scripted(AgentModule[Told]):
         async def thinks(n: int) -> Any:
             return await perform(self.think, n)
 
-        @effect(idempotent=True, tokens=TOKENS, usage=lambda result: Usage(10, 5))
+        @effect(idempotent=True, tokens=TOKENS, usage=lambda result: CallUsage(10, 5))
         async def think(about: Any) -> Any:
             return {"thought": len(str(about)) if isinstance(about, list) else about}
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from refold import Action, AgentModule, Decision, StateSchema, Trace, ask, effect, new_id, now, perform, rng, run_child
-from refold.engine import ChildResult, Usage
+from refold.engine import CallUsage, ChildResult
 
 
 class Log(StateSchema):
@@ -11,7 +11,7 @@ class Log(StateSchema):
     plan: list[str] = []
 
 
-@effect(usage=lambda answer: Usage(6, 4, 0.01), tokens=10)
+@effect(usage=lambda answer: CallUsage(6, 4, 0.01), tokens=10)
 def think(about: str) -> str:
     """Stands for a model."""
     return f"thought of {about}"

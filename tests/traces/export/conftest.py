@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from refold import Action, AgentModule, Decision, Engine, StateSchema, ask, effect, perform, run_child
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.traces import Trace
 
 
@@ -14,7 +14,7 @@ class Walked(StateSchema):
     messages: list[dict[str, Any]] = [{"role": "user", "body": "SECRET question"}]
 
 
-@effect(usage=lambda answer: Usage(6, 4, 0.25))
+@effect(usage=lambda answer: CallUsage(6, 4, 0.25))
 async def generate(model: str, messages: Any) -> dict[str, Any]:
     await anyio.sleep(0.002)
     return {"message": {"role": "assistant", "body": "SECRET answer"}, "stop_reason": "stop"}

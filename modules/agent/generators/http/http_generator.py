@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from .....engine import Usage as EngineUsage
+from .....engine import CallUsage
 from ...chat.messages import Message
 from ...chat.usage import Usage
 from ..errors import FatalGeneratorError, TransientGeneratorError
@@ -57,7 +57,7 @@ class HTTPGenerator(ListedGenerator):
         is_own = self.params.api_base is not None or self._place(self.params).is_own
         return self._described(*facts_of(self._name), is_own=is_own)
 
-    async def at_most(self, tokens_in: int, params: GenerateParams) -> EngineUsage | None:
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> CallUsage | None:
         """Return the largest usage of a request; makes none.
 
         The output is limited by `max_tokens`, otherwise by the model. The cost is None if the price is unknown.

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from .....engine import Usage as EngineUsage
+from .....engine import CallUsage
 from ...chat.usage import Usage
 from ..errors import TransientGeneratorError
 from ..finish_reasons import finish_of
@@ -46,7 +46,7 @@ class ListedGenerator:
             return (usage.input_tokens * self.price[0] + usage.output_tokens * self.price[1]) / 1e6
         return self._list_price(usage)
 
-    def _bounded(self, tokens_in: int, params: GenerateParams, facts: Mapping[str, Any]) -> EngineUsage | None:
+    def _bounded(self, tokens_in: int, params: GenerateParams, facts: Mapping[str, Any]) -> CallUsage | None:
         most = params.extra.get("max_completion_tokens") or params.max_tokens or facts.get("max_output_tokens")
         if not most:
             return None
@@ -54,7 +54,7 @@ class ListedGenerator:
         plain = Usage(input_tokens=tokens_in, output_tokens=tokens_out)
         cached = plain.model_copy(update={"cache_creation_input_tokens": tokens_in})
         costs = [cost for cost in (self._cost(plain), self._cost(cached)) if cost is not None]
-        return EngineUsage(tokens_in, tokens_out, max(costs, default=None))
+        return CallUsage(tokens_in, tokens_out, max(costs, default=None))
 
     def _described(self, facts: Mapping[str, Any], source: str, *, is_own: bool) -> Capabilities:
         if is_own and not facts.get("supports_function_calling"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from .....engine import Usage as EngineUsage
+from .....engine import CallUsage
 from ...chat.messages import Message
 from ...chat.usage import Usage
 from ...chat.validation import sanitize_orphan_tool_messages
@@ -79,13 +79,13 @@ class LiteLLMGenerator(ListedGenerator):
 
         return await aside(described)
 
-    async def at_most(self, tokens_in: int, params: GenerateParams) -> EngineUsage | None:
+    async def at_most(self, tokens_in: int, params: GenerateParams) -> CallUsage | None:
         """Return the largest usage of a request; makes none.
 
         The output is limited by `max_tokens`, otherwise by the model. The cost is None if the price is unknown.
         """
 
-        async def bounded() -> EngineUsage | None:
+        async def bounded() -> CallUsage | None:
             return self._bounded(tokens_in, self.params.merge_with(params), self._facts())
 
         return await aside(bounded)

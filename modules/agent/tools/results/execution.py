@@ -13,10 +13,10 @@ import anyio.to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 from pydantic import TypeAdapter, ValidationError
 
-from .....engine import Usage, call_info, charge, emit, own_error
+from .....engine import CallUsage, call_info, charge, emit, own_error
 from .....engine.errors import NoRunError
 from ...chat.tool_calls import ToolCall
-from ...chat.usage import Usage as AgentUsage
+from ...chat.usage import Usage
 from ...chat.usage_scope import Spending
 from ..context import current_tool, current_tool_call
 from ..nested_json import unpacked
@@ -114,7 +114,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     return outcome
 
 
-def _used(inside: Spending) -> AgentUsage | None:
+def _used(inside: Spending) -> Usage | None:
     """Return the usage of the current call: its generations and charges."""
     try:
         charged = call_info().usage
@@ -122,7 +122,7 @@ def _used(inside: Spending) -> AgentUsage | None:
         charged = None
     if charged is not None:
         tokens = {"input_tokens": charged.tokens_in, "output_tokens": charged.tokens_out}
-        inside.add(AgentUsage(**tokens, total_tokens=charged.tokens, cost_usd=charged.cost))
+        inside.add(Usage(**tokens, total_tokens=charged.tokens, cost_usd=charged.cost))
     return inside.usage
 
 
@@ -178,7 +178,7 @@ def _ended(tool: CallableTool, value: Any) -> ToolOutcome:
         raise TypeError(f"the function of tool {tool.name!r} returned a coroutine; define it with `async def`")
     marks = marks_of(tool.fn)
     if marks is not None and marks.usage is not None:
-        used = Usage.of(marks.usage(value))
+        used = CallUsage.of(marks.usage(value))
         if used is not None:
             charge(used.tokens_in, used.tokens_out, used.cost)
     outcome = outcome_of(value)
