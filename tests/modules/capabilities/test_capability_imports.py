@@ -501,7 +501,7 @@ class HttpTools(dreadnode.Toolset):
         return url
 '''
     }
-    from refold.modules.agent.chat.tool_calls import ToolCall
+    from refold.modules.agent import ToolCall
 
     calls = [
         ToolCall.of("1", "intel__lookup_indicator", {"indicator": "x"}),

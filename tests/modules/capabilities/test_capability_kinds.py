@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from capability_folders import put
 
-from refold.modules.agent import Agent, ScriptedGenerator
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall
 from refold.modules.capabilities import Capability, load_capability
 from refold.modules.mcp import HttpServerConfig, MCPServers, OAuthConfig
 from refold.modules.mcp.config.server_config import Header

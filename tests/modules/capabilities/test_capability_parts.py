@@ -9,8 +9,7 @@ import pytest
 from capability_folders import AGENT, LOOKUP, MANIFEST, SKILL, put
 from warm_python import warm_python
 
-from refold.modules.agent import Agent, ScriptedGenerator, ToolEnd, configure
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall, ToolEnd, configure
 from refold.modules.capabilities import (
     Capability,
     CapabilityError,

@@ -16,7 +16,7 @@ import anyio
 import pytest
 from held_port import held_port, wait_until_listening
 
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import ToolCall
 from refold.modules.mcp import HttpServerConfig, MCPClient, MCPConnectionError, MCPStatus, mcp
 
 SERVER = str(Path(__file__).parent / "http_server.py")

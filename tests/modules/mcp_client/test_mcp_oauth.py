@@ -19,12 +19,10 @@ from mcp.shared.auth import OAuthMetadata, OAuthToken
 from pydantic import AnyHttpUrl
 from warm_python import warm_python
 
-from refold.modules.agent import configure
-from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.mcp import FileTokenStorage, MCPClient, MCPStatus, OAuthConfig, mcp
+from refold.modules.agent import ToolCall, configure
+from refold.modules.mcp import FileTokenStorage, MCPClient, MCPStatus, OAuthConfig, create_oauth_provider, mcp
 from refold.modules.mcp.errors import MCPAuthRequiredError
 from refold.modules.mcp.login import token_storage
-from refold.modules.mcp.login.oauth import create_oauth_provider
 from refold.modules.mcp.login.page import LoginPage
 
 SERVER = str(Path(__file__).parent / "guarded_server.py")

@@ -15,9 +15,8 @@ from mcp import Client, types
 from needed import missing
 
 from refold import WaitRequest
-from refold.modules.agent import Agent, ScriptedGenerator
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall
 from refold.modules.agent.chat.content import ContentImageUrl
-from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.mcp import MCPClient, MCPServers, mcp
 
 

@@ -123,7 +123,7 @@ def test_what_was_received_can_be_served_again_and_means_the_same(content: list[
 
 
 def test_a_picture_at_an_address_is_served_as_its_address() -> None:
-    from refold.modules.agent.chat.messages import Message
+    from refold.modules.agent import Message
 
     served = result_of(Message("tool", [ContentImageUrl.from_url("https://h/a.png")], tool_call_id="c1"))
     assert served.content == [types.TextContent(text="https://h/a.png")]

@@ -22,7 +22,7 @@ from warm_python import warm_python
 
 from refold.cli.commands.mcp_serve import tools_at
 from refold.cli.entry import cli
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import ToolCall
 from refold.modules.agent.tools.as_tools import by_wire_name
 from refold.modules.mcp import mcp
 
@@ -202,12 +202,6 @@ async def test_over_http_the_command_of_a_client_that_hangs_up_is_ended(folder: 
         with anyio.fail_after(250):
             while psutil.pid_exists(pid):
                 await anyio.sleep(0.1)
-
-
-def test_over_http_the_address_is_told_when_it_listens(folder: Path) -> None:
-    with over_http(folder, "words") as (url, _process):
-        host, port = url.removeprefix("http://").removesuffix("/mcp").split(":")
-        socket.create_connection((host, int(port)), timeout=250).close()
 
 
 AGENT = """

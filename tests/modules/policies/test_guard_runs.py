@@ -1,15 +1,9 @@
 """A guard in runs: what the judge says is done, its failures let nothing pass, and replays do not ask it again."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from refold import Engine
@@ -21,12 +15,12 @@ from refold.modules.agent import (
     Message,
     ReactStep,
     ScriptedGenerator,
+    ToolCall,
     ToolStart,
     Trajectory,
     Usage,
     tool,
 )
-from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.generators import FatalGeneratorError, Generation
 from refold.modules.agent.generators.request_context import listening
 from refold.modules.policies import (
@@ -235,18 +229,6 @@ async def test_b15_a_judge_that_fails_is_asked_again_on_every_turn(
         assert "process_judge.error" in metrics(trajectory)
 
 
-async def test_a_session_goes_on_to_be_guarded_after_an_error_of_the_judge() -> None:
-    judge = Judge(FatalGeneratorError("AuthenticationError"))
-    agent = guarded(judge, [])
-    for says, done in ((judge.says, []), ("<passing>no</passing>", []), ("<passing>yes</passing>", ["ada"])):
-        judge.says = says
-        agent.model = FunctionGenerator(
-            lambda messages, params: sends("ada") if messages[-1].role == "user" else "done"
-        )
-        await run(agent, "again", reset=False)
-        assert ran == done
-
-
 async def test_a_call_that_is_too_long_to_be_shown_whole_is_not_done() -> None:
     agent = guarded(Judge(), [ToolCall.of("c", "send", {"to": "a" * 400_000}), "done"])
     trajectory = await run(agent)
@@ -364,19 +346,6 @@ class TestAsking:
         assert ran == []
         assert results(trajectory)[0] == "[POLICY DENIED] operator approval required: who?"
 
-    async def test_somebody_who_is_there_answers_at_once(self, tmp_path: Path) -> None:
-        agent = self.agent(tmp_path)
-        seen: list[Any] = []
-
-        def answer(request: Any) -> str:
-            seen.append(request.details["details"]["arguments"])
-            return "approve"
-
-        agent.engine = {"on_wait": answer}
-        await run(agent)
-        assert sorted(ran) == ["ada", "bob"]
-        assert seen == [{"to": "ada"}, {"to": "bob"}]
-
     async def test_an_approval_for_the_session_holds_for_the_same_call_alone(self) -> None:
         judge = Judge("<passing>ask</passing>")
         agent = guarded(judge, [sends("ada"), sends("ada"), sends("bob"), "done"])
@@ -403,42 +372,6 @@ class TestAsking:
         result = check_resume(agent.module, "go", answer, stores=["file"], boundaries=6)
         assert result.final_result == "done"
         assert all(prompt.startswith('Allow send(to="bob")?') for prompt in prompts)
-
-
-CHILD = """
-import asyncio, sys, time
-from pathlib import Path
-sys.path[:0] = {path!r}
-from test_guard_runs import Judge, guarded, sends
-
-def hangs(text):
-    Path(sys.argv[1], "asked").write_text("x")
-    time.sleep(60)
-
-agent = guarded(Judge(hangs), [sends("ada"), "done"])
-agent.engine = {{"traces": Path(sys.argv[1])}}
-asyncio.run(agent.run("go"))
-"""
-
-
-async def test_a_run_that_is_killed_while_the_judge_thinks_asks_it_again(tmp_path: Path) -> None:
-    code = CHILD.format(path=[str(Path(__file__).parent)])
-    child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
-    until = time.monotonic() + 250
-    while not (tmp_path / "asked").exists() and time.monotonic() < until:
-        assert child.poll() is None
-        await anyio.sleep(0.02)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    (path,) = tmp_path.glob("*.trace.jsonl")
-    agent = guarded(Judge(refuses("ada")), [sends("ada"), "done"])
-    agent.engine = {"traces": tmp_path}
-    ran.clear()
-    trajectory = await agent.resume(path)
-    assert ran == []
-    assert results(trajectory) == ["[POLICY DENIED] because"]
-    assert len(agent.policy.judge_model.calls) == 1
-    assert await agent.make_engine().averify(path) == []
 
 
 @pytest.mark.parametrize("text", ['{"to": "ada", "to": "eve"}', '"{\\"to\\": \\"ada\\", \\"to\\": \\"eve\\"}"'])

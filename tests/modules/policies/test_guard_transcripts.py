@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from refold import Engine
-from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, ScriptedGenerator, tool
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, ScriptedGenerator, ToolCall, tool
 from refold.modules.agent.generators.protocol import Capabilities
 from refold.modules.agent.loop.current_turn import CurrentTurn
 from refold.modules.policies import GuardSessionPolicy, ProcessJudge

@@ -12,8 +12,7 @@ from each_case import each_case
 from test_policy_commands import EVERYDAY, USUAL, verdict
 
 from refold import Action, AgentModule, Decision, Engine, StateSchema
-from refold.modules.agent import Agent, FunctionGenerator, ScriptedGenerator, Trajectory
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, FunctionGenerator, ScriptedGenerator, ToolCall, Trajectory
 from refold.modules.policies import ToolRules
 from refold.modules.tools import BubblewrapSandbox, bash, execute, python, use_sandbox, use_workspace
 from refold.modules.tools.sandbox import registry

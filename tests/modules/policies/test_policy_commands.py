@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from bypasses import lines
 from each_case import each_case
 
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import ToolCall
 from refold.modules.policies import ToolRules
 from refold.modules.tools import use_workspace
 
@@ -50,15 +49,6 @@ def denies(pattern: str, cmd: str, **more: object) -> bool:
 def test_no_hidden_command_is_allowed() -> None:
     assert len(set(HOSTILE)) > 450
     assert [cmd for cmd in HOSTILE if verdict(USUAL, cmd) != "ask"] == []
-
-
-@pytest.mark.parametrize("rule", ["git grep *", "git fetch *", "git stash *", "pip install *", "ls *",
-"find *", "make *",
-                                  "npm test *", "env *", "tar *", "sort *", "xargs *", "git log *"])  # fmt: skip
-def test_no_drawn_line_is_allowed_by_a_rule_that_allows_something_else(rule: str) -> None:
-    allowed = [line for line in lines(11, 500, "rm", "-rf victim") if allows(rule, line)]
-    program = rule.split()[0]
-    assert [line for line in allowed if not line.startswith(f"{program} rm ")] == []
 
 
 def test_everyday_lines_are_not_refused() -> None:

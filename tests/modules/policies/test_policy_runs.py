@@ -16,12 +16,12 @@ from refold.modules.agent import (
     Reaction,
     RetryWithFeedback,
     ScriptedGenerator,
+    ToolCall,
     ToolStart,
     Trajectory,
     hook,
     tool,
 )
-from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.hooks.hook import CountingHook
 from refold.modules.policies import (
     GuardSessionPolicy,
@@ -31,9 +31,8 @@ from refold.modules.policies import (
     register_policy,
     resolve_policy,
 )
-from refold.modules.tools import bash, python, use_workspace
-from refold.modules.tools.human.ask_tools import ask_user, confirm
-from refold.modules.tools.human.handlers import reset_human_prompt_handler, set_human_prompt_handler
+from refold.modules.tools import ask_user, bash, confirm, python, set_human_prompt_handler, use_workspace
+from refold.modules.tools.human.handlers import reset_human_prompt_handler
 from refold.modules.tools.human.prompts import HumanInputResponse
 from refold.testing import check_resume
 

@@ -72,7 +72,3 @@ def test_the_judge_is_made_and_asked_as_the_reference_says() -> None:
     assert list(evaluate)[1:4] == ["intent", "proposed_call", "context"]
     assert evaluate["context"].default is None
     assert policies.ProcessDecision("deny", "x").action == "deny"
-
-
-def test_every_public_name_is_there() -> None:
-    assert [name for name in policies.__all__ if not hasattr(policies, name)] == []

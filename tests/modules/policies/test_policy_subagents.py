@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, tool
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, ToolCall, tool
 from refold.modules.agent.subagent import create_subagent_tool
 from refold.modules.policies import GuardSessionPolicy, HeadlessSessionPolicy, SessionPolicy
-from refold.modules.tools.human.ask_tools import ask_user
+from refold.modules.tools import ask_user
 
 pytestmark = pytest.mark.anyio
 sent: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 from virtual_loop import VirtualLoop, run_virtually
 
 from refold.errors import UsageError
-from refold.modules.agent.chat.messages import Message
+from refold.modules.agent import Message
 from refold.modules.agent.generators.errors import RateLimitedError
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.journaled import generate

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refold import Engine
-from refold.modules.agent import Agent, ScriptedGenerator, tool
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall, tool
 from refold.modules.skills import (
     Skill,
     attach_capability_skills,

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from refold import AgentModule, Decision, Engine, Observation, StateSchema, Task
-from refold.modules.agent import tool_context
-from refold.modules.agent.chat.messages import Message
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Message, ToolCall, tool_context
 from refold.modules.agent.tools import ToolContext, ToolOutcome, action_for, actions_of
 from refold.modules.agent.tools.tool_state import fold_kept
 from refold.modules.tools import SearchResult, default_tools, set_human_prompt_handler, use_search, use_workspace
@@ -168,29 +166,6 @@ class TestMemory:
         memories = [trace.state(k)["kept"].get("memory") for k in range(6)]
         both = {"a": "3", "b": "2"}
         assert memories == [None, {"a": "1"}, both, both, {"b": "2"}, {"b": "2"}]
-
-    def test_a_fork_remembers_what_was_known_at_its_step_and_no_more(self) -> None:
-        trace = Engine(Caller(*self.SAVES)).run("x").trace
-        early = Engine(Caller(*self.SAVES)).fork(
-            trace, at=1, edit=lambda state: state.rounds.__setitem__(1, [ToolCall.of("c", "list_memory_keys", {})])
-        )
-        assert isinstance(early.state, Chat)
-        assert early.state.messages[1].content == '["a"]'
-
-    def test_a_run_resumed_by_another_module_object_remembers(self, tmp_path: Path) -> None:
-        rounds: tuple[list[tuple[str, Mapping[str, Any]]], ...] = (
-            [("save_memory", {"key": "a", "value": "1"})],
-            [("ask_user", {"question": "?"})],
-            [("retrieve_memory", {"key": "a"})],
-        )
-        module = Caller(*rounds)
-        waiting = Engine(module, traces=tmp_path).run("x")
-        assert waiting.status == "waiting"
-        done = Engine(Caller(*rounds), traces=tmp_path).resume(waiting.run_id, "yes")
-        assert done.status == "completed"
-        assert isinstance(done.state, Chat)
-        assert [m.content for m in done.state.messages] == ["Value saved to memory key: 'a'", "yes", "1"]
-        assert Engine(module).verify(done.trace) == []
 
 
 def test_outside_of_a_state_memory_is_kept_apart_for_each_run() -> None:

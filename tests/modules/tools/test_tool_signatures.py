@@ -52,7 +52,3 @@ def test_what_models_are_told_of_every_parameter() -> None:
             assert tool.description, tool
             for name, schema in tool.parameters_schema["properties"].items():
                 assert schema.get("description"), (tool.name, name)
-
-
-def test_every_public_name_is_there() -> None:
-    assert [name for name in tools.__all__ if not hasattr(tools, name)] == []

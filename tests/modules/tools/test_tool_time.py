@@ -15,7 +15,7 @@ import pytest
 from processes import children
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import ToolCall
 from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import glob, grep, ls, use_workspace
 from refold.modules.tools.files import grep_tool as searching

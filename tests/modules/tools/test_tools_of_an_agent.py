@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from refold import Engine
-from refold.modules.agent import Agent, ScriptedGenerator
-from refold.modules.agent.chat.messages import Message
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, Message, ScriptedGenerator, ToolCall
 from refold.modules.tools import default_tools, use_workspace
 
 

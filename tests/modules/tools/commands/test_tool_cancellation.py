@@ -15,7 +15,7 @@ import pytest
 from processes import descriptors
 
 from refold import AgentModule, Decision, Engine, Observation, StateSchema
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import ToolCall
 from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import BubblewrapSandbox, LocalSandbox, bash, use_sandbox, use_workspace
 from refold.modules.tools.sandbox.command import SandboxCommand

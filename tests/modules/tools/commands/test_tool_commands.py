@@ -11,7 +11,7 @@ from processes import descriptors
 from timing import SOON, StandingClock, clock_stands_until
 
 from refold import AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import ToolCall
 from refold.modules.agent.tools import action_for, actions_of
 from refold.modules.tools import Limits, LocalSandbox, bash, python, use_workspace
 from refold.modules.tools.sandbox import command as sandbox_command

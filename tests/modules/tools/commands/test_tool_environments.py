@@ -12,13 +12,13 @@ from refold.modules.tools import (
     Limits,
     LocalSandbox,
     SandboxUnavailableError,
+    Workspace,
     bash,
     python,
     register_sandbox,
     use_sandbox,
     use_workspace,
 )
-from refold.modules.tools.files.workspace import Workspace
 from refold.modules.tools.sandbox import registry as choosing
 from refold.modules.tools.sandbox.registry import EnvironmentSandbox, current_sandbox, make_sandbox, sandbox_names
 from refold.tasks import HostEnvironment

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from timing import clock_stands_until
 
-from refold.modules.agent import Agent, ScriptedGenerator, tool
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall, tool
 from refold.modules.tools import (
     BubblewrapSandbox,
     Finished,

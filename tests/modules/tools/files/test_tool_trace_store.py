@@ -9,6 +9,7 @@ import pytest
 from refold import Action, AgentModule, Decision, Engine, Observation, StateSchema, run_child
 from refold.modules.run_sets import run_set
 from refold.modules.tools import (
+    Workspace,
     apply_patch,
     delete_lines,
     edit_file,
@@ -18,7 +19,6 @@ from refold.modules.tools import (
     use_workspace,
     write,
 )
-from refold.modules.tools.files.workspace import Workspace
 
 TOOLS = {each.name: each for each in (apply_patch, delete_lines, edit_file, insert_lines, multiedit, read, write)}
 

@@ -11,8 +11,7 @@ import pytest
 
 from refold import UNANSWERED, AgentModule, Decision, Engine, Observation, RuntimeBudget, StateSchema, WaitRequest, ask
 from refold.errors import UsageError, WaitAnsweredError
-from refold.modules.agent import Agent, ScriptedGenerator, UserInputRequired, tool
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall, UserInputRequired, tool
 from refold.modules.agent.tools import ToolOutcome, action_for, actions_of
 from refold.modules.tools import (
     approve_call,

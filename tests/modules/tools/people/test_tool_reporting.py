@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from refold.modules.agent import Agent, ScriptedGenerator
-from refold.modules.agent.chat.tool_calls import ToolCall
+from refold.modules.agent import Agent, ScriptedGenerator, ToolCall
 from refold.modules.tools import default_tools, report, report_item
 
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
