@@ -44,21 +44,6 @@ def test_a_file_with_a_trigger_of_its_own_is_refused(tmp_path: Path, access: Any
         open_store(f"sqlite:///{tmp_path}/runs.db", access)
 
 
-def test_a_store_of_version_1_loses_its_triggers_and_keeps_its_runs(tmp_path: Path) -> None:
-    with closing(open_store(f"sqlite:///{tmp_path}/runs.db")) as store:
-        _write(store, "one", end="completed")
-    with closing(sqlite3.connect(tmp_path / "runs.db")) as old:
-        old.executescript(f"CREATE TABLE totals (i); {TRIGGER.format('run_added')}; PRAGMA user_version = 1")
-    with closing(open_store(f"sqlite:///{tmp_path}/runs.db", "read")) as store:
-        assert [row.status for row in store.runs().rows] == ["completed"]
-    with closing(open_store(f"sqlite:///{tmp_path}/runs.db", "write")) as store:
-        _write(store, "two", end="completed")
-        assert [row.status for row in store.runs().rows] == ["completed"] * 2
-    with closing(sqlite3.connect(tmp_path / "runs.db")) as new:
-        assert new.execute("SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger'").fetchall() == [(0,)]
-        assert new.execute("PRAGMA user_version").fetchall() == [(2,)]
-
-
 @pytest.mark.parametrize("access", ["create", "read"])
 @pytest.mark.parametrize(
     ("statement", "told"),

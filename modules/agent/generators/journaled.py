@@ -32,7 +32,7 @@ from .protocol import BoundedGenerator, Generator, StreamingGenerator
 from .providers.backoff import Backoff as Backoff
 from .providers.backoff import OnRetry, with_backoff
 from .providers.provider_errors import classified
-from .request_context import Listener, listener, request_number
+from .request_context import Listener, listener, numbered
 
 Render: TypeAlias = Callable[[Sequence[Message], GenerateParams], tuple[Sequence[Message], GenerateParams]]
 """Returns a chat and its parameters in the form to send; pure, and changes neither."""
@@ -109,11 +109,8 @@ class _Asked:
         try:
             if self.render is not None:
                 chat, params = self.render(chat, params)
-            token = request_number.set(number)
-            try:
+            with numbered(number):
                 generation = await _in_turn(self.generator, chat, params, reserve)
-            finally:
-                request_number.reset(token)
         except RunAbortedError:
             raise
         except Exception as error:  # noqa: BLE001 - every exception of a generator becomes a GeneratorError

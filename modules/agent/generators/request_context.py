@@ -8,10 +8,8 @@ from .generation import Delta
 
 Listener = Callable[[Delta], None]
 
-request_number: ContextVar[int | None] = ContextVar("refold_generation_number", default=None)
-"""The number of the current request in its run."""
-
-_listener: ContextVar[Listener | None] = ContextVar("refold_generation_listener", default=None)
+_context: ContextVar[tuple[int | None, Listener | None]] = ContextVar("refold_generation", default=(None, None))
+"""The number of the current request in its run, and the listener."""
 
 
 def generation_number() -> int | None:
@@ -19,7 +17,17 @@ def generation_number() -> int | None:
 
     Returns None unless the caller passed it (`generate(..., number=n)`).
     """
-    return request_number.get()
+    return _context.get()[0]
+
+
+@contextmanager
+def numbered(number: int | None) -> Iterator[None]:
+    """Make a request inside, with this number."""
+    token = _context.set((number, _context.get()[1]))
+    try:
+        yield
+    finally:
+        _context.reset(token)
 
 
 @contextmanager
@@ -29,13 +37,13 @@ def listening(listener: Listener | None) -> Iterator[None]:
     Pieces are for display: they are not journaled, and after an error the pieces of the failed attempt are void. A
     listener does not change the answer.
     """
-    token = _listener.set(listener)
+    token = _context.set((_context.get()[0], listener))
     try:
         yield
     finally:
-        _listener.reset(token)
+        _context.reset(token)
 
 
 def listener() -> Listener | None:
     """Return the current listener, or None."""
-    return _listener.get()
+    return _context.get()[1]

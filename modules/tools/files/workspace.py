@@ -204,9 +204,8 @@ def _near(spot: Spot) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-_chosen: ContextVar[Workspace | None] = ContextVar("refold_workspace", default=None)
-_is_tools_own: ContextVar[bool] = ContextVar("refold_workspace_is_tools_own", default=False)
-"""Whether a tool's code has chosen the workspace inside of a run."""
+_chosen: ContextVar[tuple[Workspace | None, bool]] = ContextVar("refold_workspace", default=(None, False))
+"""The workspace of `use_workspace`, and whether a tool's code has chosen it inside of a run."""
 
 
 @contextmanager
@@ -216,11 +215,10 @@ def use_workspace(workspace: Workspace | str | Path) -> Iterator[Workspace]:
     The environment of a tool's run takes precedence.
     """
     chosen = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    token, mark = _chosen.set(chosen), _is_tools_own.set(in_run())
+    token = _chosen.set((chosen, in_run()))
     try:
         yield chosen
     finally:
-        _is_tools_own.reset(mark)
         _chosen.reset(token)
 
 
@@ -230,12 +228,12 @@ def current_workspace() -> Workspace:
     It is the run's environment; otherwise the workspace of `use_workspace`, otherwise the current folder. A run is
     resumed in the workspace where it began: DivergenceError is raised in another one.
     """
-    chosen = _chosen.get()
+    chosen, is_tools_own = _chosen.get()
     try:
         root = current_environment().root
     except TaskError:
         found = chosen if chosen is not None else Workspace(".")
-        if not _is_tools_own.get():
+        if not is_tools_own:
             pin("workspace", str(found.root))
         return found
     return chosen if chosen is not None and chosen.root == root else Workspace(root)

@@ -6,7 +6,7 @@ In a run, the engine's `on_wait` or the caller of `resume` can answer as well.
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, Token
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio.to_thread
 
@@ -19,8 +19,19 @@ from .prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
 HumanPromptHandler = Callable[[HumanPrompt], HumanInputResponse | Awaitable[HumanInputResponse]]
 UserInputCallback = Callable[[str, list[str] | None], str | Awaitable[str]]
 
-_handler: ContextVar[HumanPromptHandler | None] = ContextVar("refold_human_prompt_handler", default=None)
-_callback: ContextVar[UserInputCallback | None] = ContextVar("refold_user_input_callback", default=None)
+
+class Answerers(NamedTuple):
+    """Who answers prompts in this context.
+
+    `outside` is the handler from before a policy answered for it, in a tuple; None outside of such a policy.
+    """
+
+    handler: HumanPromptHandler | None = None
+    callback: UserInputCallback | None = None
+    outside: tuple[HumanPromptHandler | None] | None = None
+
+
+answerers: ContextVar[Answerers] = ContextVar("refold_answerers", default=Answerers())  # noqa: B039 - a tuple
 
 
 class UserCancelledError(ExternalError):
@@ -35,27 +46,29 @@ class NobodyToAskError(UsageError):
     """Outside a run, there is no handler."""
 
 
-def set_human_prompt_handler(handler: HumanPromptHandler | None) -> Token[HumanPromptHandler | None]:
+def set_human_prompt_handler(handler: HumanPromptHandler | None) -> Token[Answerers]:
     """Set the handler of prompts in this context and return a token.
 
     The handler is a function, sync or async, of a HumanPrompt; `reset_human_prompt_handler` takes the token. In a run,
     the answer is journaled. If the answer does not fit or the handler raises, the request stays open for the engine's
     `on_wait` or for resume.
     """
-    return _handler.set(handler)
+    return answerers.set(answerers.get()._replace(handler=handler))
 
 
-def reset_human_prompt_handler(token: Token[HumanPromptHandler | None]) -> None:
+def reset_human_prompt_handler(token: Token[Answerers]) -> None:
     """Restore the previous handler."""
-    _handler.reset(token)
+    callback = answerers.get().callback
+    answerers.reset(token)
+    answerers.set(answerers.get()._replace(callback=callback))
 
 
-def set_user_input_callback(callback: UserInputCallback | None) -> Token[UserInputCallback | None]:
+def set_user_input_callback(callback: UserInputCallback | None) -> Token[Answerers]:
     """Set a simpler handler: a function of a question's text and labels.
 
     The function returns a text. It is used if there is no handler, and gets the questions of a bundle one by one.
     """
-    return _callback.set(callback)
+    return answerers.set(answerers.get()._replace(callback=callback))
 
 
 async def put(prompt: HumanPrompt, understand: Callable[[Any], str] | None = None) -> HumanInputResponse:
@@ -95,7 +108,7 @@ async def _outside(
 def _answerer(
     understand: Callable[[str], str] | None,
 ) -> Callable[[HumanPrompt], Awaitable[HumanInputResponse]] | None:
-    handler, callback = _handler.get(), _callback.get()
+    handler, callback, _ = answerers.get()
     if handler is not None:
 
         async def handled(prompt: HumanPrompt) -> HumanInputResponse:

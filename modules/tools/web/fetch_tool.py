@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from ....engine import effect
@@ -91,8 +91,12 @@ class FetchGuard(Protocol):
         """Return why fetching from this address is refused, or None."""
 
 
-_guard: ContextVar[FetchGuard | None] = ContextVar("refold_fetch_guard", default=None)
-_metadata: ContextVar[bool] = ContextVar("refold_fetch_metadata", default=False)
+class _Limits(NamedTuple):
+    guard: FetchGuard | None = None
+    metadata: bool = False
+
+
+_limits: ContextVar[_Limits] = ContextVar("refold_fetch", default=_Limits())  # noqa: B039 - a tuple
 
 
 @contextmanager
@@ -102,12 +106,12 @@ def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) 
     Settings not given are kept. Policies set a guard made from their rules. Metadata are pages at link-local addresses
     and at addresses where clouds serve credentials to any program on the machine; they are refused by default.
     """
-    tokens = (_guard.set(guard or _guard.get()), _metadata.set(_metadata.get() if metadata is None else metadata))
+    now = _limits.get()
+    token = _limits.set(_Limits(guard or now.guard, now.metadata if metadata is None else metadata))
     try:
         yield
     finally:
-        _guard.reset(tokens[0])
-        _metadata.reset(tokens[1])
+        _limits.reset(token)
 
 
 def got(url: str, seconds: int) -> tuple[bytes, str, str]:
@@ -162,7 +166,7 @@ def _next(url: str, where: str) -> str:
         clean, _ = clean_url(led)
     except ValueError:
         raise FetchError(f"a redirect must lead to an http:// or https:// URL, got {led:.200} from {url}") from None
-    guard = _guard.get()
+    guard = _limits.get().guard
     why = guard.why_not(clean) if guard is not None else None
     if why is not None:
         raise FetchError(f"{url} leads to {clean}, which was not fetched: {why}")
@@ -172,12 +176,12 @@ def _next(url: str, where: str) -> str:
 def _check(url: str, addresses: Sequence[Address]) -> None:
     """Raise FetchError for a host with a refused address."""
     host = urlsplit(url).hostname or ""
-    if not _metadata.get() and (is_metadata_name(host) or any(is_metadata(each) for each in addresses)):
+    if not _limits.get().metadata and (is_metadata_name(host) or any(is_metadata(each) for each in addresses)):
         raise FetchError(
             f"{url} was not fetched: {host} is link-local, or an address at which clouds serve credentials; "
             "use_fetch(metadata=True) lets tools fetch it"
         )
-    guard = _guard.get()
+    guard = _limits.get().guard
     for address in addresses if guard is not None else ():
         assert guard is not None
         if (why := guard.why_not_at(url, address)) is not None:

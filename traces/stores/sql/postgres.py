@@ -37,9 +37,6 @@ _TABLES = (
         for statement in (*TASKS, *RUNS)
     ),
     "ALTER TABLE heads SET (fillfactor = 50)",  # leaves room in each page for the next version of a row
-    # Version 1 counted its runs by triggers.
-    *(f"DROP TRIGGER IF EXISTS {name} ON runs" for name in ("run_added", "run_changed", "run_removed")),
-    "DROP TABLE IF EXISTS totals_kept, totals_changes CASCADE",
     f"COMMENT ON TABLE heads IS '{_MARK}{VERSION}'",
 )
 _PATIENCE = 30.0

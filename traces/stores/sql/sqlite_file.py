@@ -20,13 +20,9 @@ from .tables import VERSION
 APPLICATION = 0x72667374
 """The `application_id` of a store's file: "rfst"."""
 _TABLES = ("tasks", "documents", "heads", "records", "blobs", "runs")
-_OLD_TRIGGERS = ("run_added", "run_changed", "run_removed")
 MARKS = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
-    # Version 1 counted its runs by triggers.
-    *(f"DROP TRIGGER IF EXISTS {name}" for name in _OLD_TRIGGERS),
-    "DROP TABLE IF EXISTS totals",
 )
 _LIMITS = (
     (sqlite3.SQLITE_LIMIT_LENGTH, 256 * 2**20),
@@ -121,7 +117,7 @@ def check_owner(path: Path, tables: Collection[str], *, is_reading: bool) -> Non
         if is_ours:
             refuse_newer(connection, path)
         for name, kind, table, sql in schema:
-            if kind == "trigger" and table in _TABLES and name not in _OLD_TRIGGERS:
+            if kind == "trigger" and table in _TABLES:
                 raise StoreError(f"{path} is not a store: it has a trigger {name} of its own; name another file")
             if kind in ("table", "view") and name in _TABLES and not _is_plain(connection, name, kind, str(sql)):
                 raise StoreError(f"{path} is not a store: {name} is not a plain table; name another file")

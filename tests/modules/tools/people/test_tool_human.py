@@ -66,8 +66,8 @@ def nobody() -> Iterator[None]:
     done.clear()
     handler, callback = set_human_prompt_handler(None), set_user_input_callback(None)
     yield
-    handler.var.reset(handler)
     callback.var.reset(callback)
+    handler.var.reset(handler)
 
 
 def answers(engine: Engine, result: Any) -> list[str]:
