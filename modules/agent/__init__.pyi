@@ -103,6 +103,10 @@ from .tools import tool as tool
 from .tools import tool_context as tool_context
 from .tools import tool_method as tool_method
 from .tools.results.cache import configure as configure
+from .tools.views import only as only
+from .tools.views import prefixed as prefixed
+from .tools.views import renamed as renamed
+from .tools.views import without as without
 from .trajectory.converters import load_trajectory_jsonl as load_trajectory_jsonl
 from .trajectory.converters import trajectory_from_openai_format as trajectory_from_openai_format
 from .trajectory.converters import trajectory_to_jsonl_record as trajectory_to_jsonl_record
