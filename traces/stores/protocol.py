@@ -8,6 +8,8 @@ from ..file.blob import Blobs
 from .run_row import RunFilter, RunPage, RunRow
 from .task_table import Lease, TaskTable
 
+Access = Literal["create", "write", "read"]
+"""Create the store if it is missing; open an existing one; or open an existing one for reading only."""
 Durability = Literal["process", "power", "none"]
 
 

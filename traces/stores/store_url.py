@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from ..analysis.locate import branches_folder
 from ..errors import ExtraMissingError, TraceNotFoundError, UsageError
 from ..secret_table import without_password
-from .access import Access
+from .protocol import Access
 from .run_ref import RunRef
 from .url_text import path_in
 

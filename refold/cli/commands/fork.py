@@ -10,7 +10,7 @@ from ...traces import Record
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.append_only import SUFFIX
 from ...traces.stores import RunRef, TraceStore, open_store
-from ...traces.stores.access import Access
+from ...traces.stores.protocol import Access
 from ...traces.stores.store_url import is_url
 from .. import options as o
 from ..errors import INTERRUPTED, InputError

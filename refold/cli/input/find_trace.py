@@ -9,8 +9,8 @@ from ...traces import Trace, list_traces
 from ...traces.analysis.locate import branches_folder
 from ...traces.file.append_only import SUFFIX
 from ...traces.stores import RunRef, TraceStore, open_store
-from ...traces.stores.access import Access
 from ...traces.stores.copy import all_runs
+from ...traces.stores.protocol import Access
 from ...traces.stores.run_row import RunRow
 from ...traces.stores.store_url import is_url, split_run
 from ..errors import InputError, near_name, one_line

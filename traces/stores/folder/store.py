@@ -15,8 +15,7 @@ from ...file.lock import lock_holders
 from ...file.safe_open import open_file, read_trace
 from ...file.schema import is_run_id
 from ...read_row import Locks, read_row
-from ..access import Access
-from ..protocol import Durability
+from ..protocol import Access, Durability
 from ..run_row import RunFilter, RunPage, RunRow, page_of
 from ..task_table import Lease, TaskTable
 from .lease_fence import LeaseFence

@@ -21,8 +21,7 @@ import psycopg
 
 from ...errors import StoreError, TraceNotFoundError, UsageError
 from ...secret_table import without_password
-from ..access import Access
-from ..protocol import Durability
+from ..protocol import Access, Durability
 from ..task_table import Lease
 from .database import Head, Line, Row, Statement, advance
 from .tables import RUNS, TASKS, VERSION

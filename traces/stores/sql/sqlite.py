@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import StoreError, TraceNotFoundError
-from ..access import Access
-from ..protocol import Durability
+from ..protocol import Access, Durability
 from ..task_table import Lease
 from ..url_text import in_url
 from .database import Head, Line, Row, Statement, advance
