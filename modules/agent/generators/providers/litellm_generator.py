@@ -1,5 +1,6 @@
 """Models of litellm's providers."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
@@ -109,7 +110,15 @@ class LiteLLMGenerator(ListedGenerator):
         else:
             request.pop("tool_choice", None)
             request.pop("parallel_tool_calls", None)
-        if (key := self._key()) is not None:
+        key = self._key()
+        if (
+            key is None
+            and merged.api_base
+            and self.model.startswith("openai/")
+            and not os.environ.get("OPENAI_API_KEY")
+        ):
+            key = "unused"  # litellm makes no request without one, and the user's own server accepts any
+        if key is not None:
             request["api_key"] = key
         extra = given.get("extra", {})
         # `drop_params` drops parameters that litellm believes unsupported, but must keep those that the user named in

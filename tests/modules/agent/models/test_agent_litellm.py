@@ -133,6 +133,11 @@ def test_a_server_that_is_not_there_may_come_but_a_key_that_is_missing_will_not(
         ask(LiteLLMGenerator("nobody/knows"))
 
 
+def test_ones_own_server_needs_no_key() -> None:
+    with ModelServer(Says("hi")) as server:
+        assert ask(LiteLLMGenerator("openai/x", params=GenerateParams(api_base=server.url))).message.content == "hi"
+
+
 def test_the_price_and_the_largest_usage_are_those_of_litellms_list() -> None:
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000}
     with ModelServer(Says("x", usage=usage), repeat=True) as server:
