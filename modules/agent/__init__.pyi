@@ -103,6 +103,7 @@ from .tools import tool as tool
 from .tools import tool_context as tool_context
 from .tools import tool_method as tool_method
 from .tools.results.cache import configure as configure
+from .tools.run_context import RunContext as RunContext
 from .tools.views import only as only
 from .tools.views import prefixed as prefixed
 from .tools.views import renamed as renamed

@@ -280,11 +280,11 @@ class Agent(BaseModel, Generic[Out]):
         """The conversation so far."""
         return self.trajectory.messages
 
-    def module(self, *, earlier: Sequence[AgentStep] | None = None) -> AgentLoop:
+    def module(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None) -> AgentLoop:
         """Return the AgentModule for the current configuration: `Engine(agent.module(), traces=...)`.
 
         `earlier` holds the steps of the conversation that the run continues, or None. Stop conditions see these steps
-        before the run's own steps.
+        before the run's own steps. `deps` is what tools get as `RunContext.deps`; verifying a run needs none.
         """
         params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
         backoff = Backoff(
@@ -311,18 +311,19 @@ class Agent(BaseModel, Generic[Out]):
             stop_conditions=tuple(StopCondition.fit_many(self.stop_conditions)),
             agent_id=self.agent_id,
             output=self.output_spec,
+            deps=deps,
             steps=StepsByRun(self.generator, earlier).of,
         )
         return AgentLoop(setup)
 
-    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None) -> Engine:
+    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None) -> Engine:
         """Return the engine that `run` uses: `module()` under `engine`'s options."""
-        return engine_for(self.module(earlier=earlier), self.engine, RuntimeBudget(max_steps=self.max_steps))
+        return engine_for(self.module(earlier=earlier, deps=deps), self.engine, RuntimeBudget(max_steps=self.max_steps))
 
     # running
 
     async def run(
-        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None
+        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
     ) -> "Trajectory[Out]":
         """Work on a goal to its end; without an event loop, `run_sync`.
 
@@ -334,21 +335,23 @@ class Agent(BaseModel, Generic[Out]):
                 trajectories of earlier calls stay as they were.
             trajectory: a conversation to continue instead; the run's events are added to it, it is returned, and
                 `self.trajectory` does not change.
+            deps: what tools get as `RunContext.deps`; it is never recorded.
 
         Errors of models and tools are events of the trajectory and are not raised. A run that waits for an answer has
         no AgentEnd yet; see `resume`. If the caller is cancelled, the run is recorded as cancelled and the cancellation
         propagates.
         """
-        return await Running(self, goal, reset, trajectory).run()
+        return await Running(self, goal, reset, trajectory, deps=deps).run()
 
     def run_sync(
-        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None
+        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
     ) -> "Trajectory[Out]":
         """Run a goal to its end without an event loop; see `run`.
 
         Raises UsageError inside a running event loop.
         """
-        return run_blocking(lambda: self.run(goal, reset=reset, trajectory=trajectory), "await agent.run(...)")
+        how: Any = {"reset": reset, "trajectory": trajectory, "deps": deps}
+        return run_blocking(lambda: self.run(goal, **how), "await agent.run(...)")
 
     def stream(
         self,
@@ -357,6 +360,7 @@ class Agent(BaseModel, Generic[Out]):
         reset: bool = True,
         trajectory: "Trajectory[Any] | None" = None,
         message_metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
         resume: Trace | Path | str | None = None,
         fork: Trace | Path | str | None = None,
         **how: Any,
@@ -377,8 +381,8 @@ class Agent(BaseModel, Generic[Out]):
                 "Only the last two take further arguments, those of Agent.resume and Agent.fork."
             )
         if goal is None:
-            return streamed_on(self, **({"resume": resume} if fork is None else {"fork": fork}), **how)
-        return Running(self, goal, reset, trajectory, message_metadata).stream()
+            return streamed_on(self, **({"resume": resume} if fork is None else {"fork": fork}), deps=deps, **how)
+        return Running(self, goal, reset, trajectory, message_metadata, deps).stream()
 
     async def resume(
         self,
@@ -389,12 +393,13 @@ class Agent(BaseModel, Generic[Out]):
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
+        deps: Any = None,
     ) -> "Trajectory[Out]":
         """Resume a run of this agent from its trace; see `Engine.aresume`.
 
         A run that this agent's `max_steps` has stopped continues once `max_steps` is larger.
         """
-        options: dict[str, Any] = {"on_divergence": on_divergence, "without_files": without_files}
+        options: dict[str, Any] = {"on_divergence": on_divergence, "without_files": without_files, "deps": deps}
         return await resumed(self, trace, value, request=request, budget=budget, **options)
 
     async def fork(
@@ -406,13 +411,14 @@ class Agent(BaseModel, Generic[Out]):
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
+        deps: Any = None,
     ) -> "Trajectory[Out]":
         """Fork an earlier run at a step; see `Engine.afork`.
 
         The fork takes this agent's settings where they differ from those of the run's agent, and the limits that this
         agent has changed. Its trace and its AgentStart name what differs.
         """
-        options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files}
+        options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files, "deps": deps}
         return await forked(self, trace, at=at, edit=edit, budget=budget, **options)
 
     async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> "list[Trajectory[Out]]":

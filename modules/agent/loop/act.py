@@ -29,6 +29,7 @@ from ..reactions import DENIED, Reaction, RetryWithFeedback
 from ..tools import ToolOutcome, tool_context
 from ..tools.actions import call_text
 from ..tools.results.errors import catches
+from ..tools.run_context import DEPS, STATE
 from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
 from .facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
@@ -66,6 +67,8 @@ async def _carried_out(
     `decisions` are the policy's decisions by `call_text`, which tools find among the facts.
     """
     context = setup.context_of(state)
+    if setup.takes_run:
+        context = replace(context, facts={**context.facts, DEPS: setup.deps, STATE: state})
     if decisions:
         context = replace(context, facts={**context.facts, "decisions": decisions})
     with tool_context(context):

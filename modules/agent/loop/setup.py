@@ -1,8 +1,9 @@
 """An Agent's configuration for one run, fixed when its module is made."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from inspect import Signature
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from ..outputs.schema import instructions, response_format
 from ..outputs.spec import OutputMode
 from ..tools import Tool, ToolContext
 from ..tools.as_tools import by_wire_name
+from ..tools.run_context import takes_run
 from .dispatch import Listeners
 from .policy import Policy
 from .state import AgentState
@@ -52,6 +54,8 @@ class Setup:
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
     output: OutputSpec | None = None
+    deps: Any = None
+    """What tools get as `RunContext.deps`; no trace contains it."""
     steps: Callable[[str], list[AgentStep]] = no_steps
     """Returns the committed steps of a run and of the conversation's earlier runs, for the stop conditions."""
 
@@ -74,6 +78,18 @@ class Setup:
     def by_name(self) -> dict[str, Tool[..., Any]]:
         """The tools by the names that models see."""
         return by_wire_name(list(self.tools))
+
+    @cached_property
+    def takes_run(self) -> bool:
+        """Whether a tool or an output function has a RunContext parameter."""
+        return takes_run(signature for _, signature in self.signatures())
+
+    def signatures(self) -> Iterator[tuple[str, Signature]]:
+        """Yield the tools and output functions with their signatures."""
+        yield from ((name, tool.signature) for name, tool in self.by_name.items())
+        for each in self.output.alternatives if self.output is not None else ():
+            if each.parameters is not None:
+                yield each.name, each.parameters.signature
 
     @cached_property
     def _contexts(self) -> list[tuple[Any, Any, ToolContext]]:

@@ -42,7 +42,7 @@ class RunsGoals(Protocol[Out]):
     def all_hooks(self) -> list[Hook]:
         """See Agent."""
 
-    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None) -> Engine:
+    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None) -> Engine:
         """See Agent."""
 
     def reset(self) -> Trajectory[Out]:

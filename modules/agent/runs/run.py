@@ -32,6 +32,7 @@ from ..events.live_pieces import Pieces
 from ..generators.request_context import listener, listening
 from ..loop.module import AgentLoop
 from ..reactions import Reaction
+from ..tools.run_context import check_deps
 from ..trajectory.lazy_run import LazyRun
 from ..trajectory.projector import KEPT, Projector, events_of
 from ..trajectory.trajectory import Out, Trajectory
@@ -52,8 +53,10 @@ class Running(Generic[Out]):
         reset: bool,
         trajectory: Trajectory[Any] | None,
         message_metadata: Mapping[str, Any] | None = None,
+        deps: Any = None,
     ) -> None:
         self.agent = agent
+        self._deps = deps
         self._goal = goal
         self._reset = reset
         self._given = trajectory
@@ -87,7 +90,8 @@ class Running(Generic[Out]):
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
 
     def _engine(self) -> Engine:
-        return self.agent.make_engine(earlier=self.trajectory.steps if self.trajectory.events else None)
+        earlier = self.trajectory.steps if self.trajectory.events else None
+        return _engine_with(self.agent, earlier, self._deps)
 
     async def run(self) -> Trajectory[Out]:
         """Run to the end and return the trajectory."""
@@ -300,14 +304,20 @@ async def streamed_on(agent: RunsGoals[Any], **how: Any) -> AsyncIterator["Event
 
 
 async def _continuing(
-    agent: RunsGoals[Any], *, resume: Any = None, fork: Any = None, budget: RuntimeBudget | None = None, **how: Any
+    agent: RunsGoals[Any],
+    *,
+    resume: Any = None,
+    fork: Any = None,
+    budget: RuntimeBudget | None = None,
+    deps: Any = None,
+    **how: Any,
 ) -> tuple[Engine, dict[str, Any]]:
     """Return the engine that continues a run, and its arguments."""
     if resume is not None:
-        engine = agent.make_engine(earlier=_steps_before(agent.trajectory, resume))
+        engine = _engine_with(agent, _steps_before(agent.trajectory, resume), deps)
         budget = _budget_beyond(engine, engine.load(resume), budget)
         return engine, {"resume": resume, "budget": budget, **how}
-    engine = agent.make_engine()
+    engine = _engine_with(agent, None, deps)
     source, loop = engine.load(fork), engine.module
     assert isinstance(loop, AgentLoop)
     first = source.first_state or {}
@@ -315,6 +325,14 @@ async def _continuing(
         loop.fork_mode = await loop.mode()
     budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.setup.limit)
     return engine, {"fork": source, "budget": budget, **how}
+
+
+def _engine_with(agent: RunsGoals[Any], earlier: Sequence[AgentStep] | None, deps: Any) -> Engine:
+    """Return an agent's engine; raise UsageError if its tools lack deps."""
+    engine = agent.make_engine(earlier=earlier, deps=deps)
+    assert isinstance(engine.module, AgentLoop)
+    check_deps(agent.name, engine.module.setup.signatures(), deps)
+    return engine
 
 
 async def _ended(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:

@@ -49,6 +49,11 @@ current_tool: ContextVar[Any] = ContextVar("refold_current_tool", default=None)
 """The tool that answers it."""
 
 
+def current_tool_context() -> ToolContext | None:
+    """Return the values for tools that are set here."""
+    return _context.get()
+
+
 class tool_context:
     """Context manager that sets the values of `Context` parameters inside.
 

@@ -19,6 +19,7 @@ from ....engine.annotations import without_alias
 from ....traces.errors import DefinitionError
 from .context import Context
 from .docstrings import parameter_texts, target_of
+from .run_context import FILLED_BY_RUN, is_run_context
 
 
 class ToolDefinitionError(DefinitionError, TypeError):
@@ -134,7 +135,9 @@ def visible(signature: Signature) -> Signature:
 
 
 def marker_of(parameter: Parameter) -> Context | None:
-    """Return the parameter's Context: its default, or in its `Annotated`."""
+    """Return the parameter's Context: its default, in its `Annotated`, or its type."""
+    if is_run_context(parameter.annotation):
+        return FILLED_BY_RUN
     if isinstance(parameter.default, Context):
         return parameter.default
     metadata = get_args(parameter.annotation)[1:] if get_origin(parameter.annotation) is Annotated else ()
