@@ -205,7 +205,7 @@ class Call:
         self.intent, self.outcome = recorded.intent, recorded.outcome
 
     def charge(self, usage: CallUsage) -> None:
-        """Add a charge; estimates count only if the budget limits or prices calls."""
+        """Add a charge; an estimate counts only under limits or prices."""
         if usage.estimated and not self.run.is_limited:
             return
         before = self.charged or CallUsage()

@@ -6,27 +6,19 @@ durable, resumable, each in a trace. `Evaluation` runs and scores, `EvalResult` 
 two results, and `counterfactual` applies new code to recorded runs.
 """
 
-from .datasets import Dataset, Fields, Row
+from .datasets.dataset import Dataset, Row
+from .datasets.fields import Fields
 from .errors import EvaluationError
 from .evaluation import Evaluation
 from .result import Estimate, EvalResult
 from .sample import Sample, ScoreChange
-from .scorers import (
-    EvaluatedRun,
-    JudgeScorer,
-    RunScorer,
-    Score,
-    called_before,
-    called_tool,
-    exact_match,
-    includes,
-    json_schema_match,
-    judge_agreement,
-    numeric_match,
-    regex_match,
-    scorer,
-    success_criteria,
-)
+from .scorers.criteria import success_criteria
+from .scorers.judged import JudgeScorer, judge_agreement
+from .scorers.matches import exact_match, includes, json_schema_match, numeric_match, regex_match
+from .scorers.run import EvaluatedRun
+from .scorers.score import Score
+from .scorers.scorer import RunScorer, scorer
+from .scorers.tool_calls import called_before, called_tool
 
 __all__ = [
     "Dataset",

@@ -31,16 +31,16 @@ from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of
 from ..run_sets.drive import one_error
 from ..run_sets.ends import NOTHING, earlier_usage, sources_of
-from .comparison import trace_of
-from .datasets import Dataset, Row
+from .comparison.diff import trace_of
+from .datasets.dataset import Dataset, Row
 from .errors import EvaluationError
 from .evaluation import sample_of, score_sample
 from .folder import ROWS, RUNS, alone, open_runs, read_about, read_rows, write_about, write_samples, writing
 from .result import EvalResult
 from .sample import Sample
-from .scorers import RunScorer, success_criteria
+from .scorers.criteria import success_criteria
 from .scorers.run import EvaluatedRun
-from .scorers.scorer import as_scorers
+from .scorers.scorer import RunScorer, as_scorers
 
 FORKS = "replay.jsonl"
 

@@ -12,23 +12,15 @@ from ...tasks.files.document import Document
 from ..run_sets.executors import executor_of
 from ..run_sets.suite import Amount, Part, SettingsFile, load_settings, problem_in
 from .benchmarks import cybench, cybench_subtasks, gaia, human_eval, load_benchmark, swe_bench
-from .datasets import Dataset
+from .datasets.dataset import Dataset
 from .errors import EvaluationError
 from .evaluation import Evaluation
 from .result import no_column
-from .scorers import (
-    RunScorer,
-    called_before,
-    called_tool,
-    exact_match,
-    includes,
-    json_schema_match,
-    numeric_match,
-    regex_match,
-    success_criteria,
-)
+from .scorers.criteria import success_criteria
 from .scorers.judged import judge_scorer
-from .scorers.scorer import as_scorer
+from .scorers.matches import exact_match, includes, json_schema_match, numeric_match, regex_match
+from .scorers.scorer import RunScorer, as_scorer
+from .scorers.tool_calls import called_before, called_tool
 
 BUILT_IN: dict[str, Callable[..., RunScorer]] = {
     "criteria": success_criteria,

@@ -27,15 +27,18 @@ from ..run_sets.ends import NOTHING, earlier_usage, sources_of
 from ..run_sets.plan import load_module
 from ..run_sets.stop import run_until_signals
 from ..run_sets.table import CODE, Changed, all_rows
-from .datasets import Dataset, Fields, Row
+from .datasets.dataset import Dataset, Row
+from .datasets.fields import Fields
 from .errors import EvaluationError
 from .folder import ABOUT, RUNS, open_runs, read_about, read_samples, write_about, write_samples
 from .function_task import FunctionTask
 from .result import EvalResult, asserted
 from .sample import Sample, changes_between
-from .scorers import EvaluatedRun, RunScorer, Score, as_scorers, success_criteria
+from .scorers.criteria import success_criteria
 from .scorers.judged import judge_cost
-from .scorers.run import JudgeBudget
+from .scorers.run import EvaluatedRun, JudgeBudget
+from .scorers.score import Score
+from .scorers.scorer import RunScorer, as_scorers
 
 _SET = "evaluation"
 

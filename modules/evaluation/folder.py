@@ -16,7 +16,7 @@ from ...traces.file.lock import lock_file
 from ...traces.file.remedies import remedy
 from ...traces.secret_table import without_password
 from ...traces.stores import TraceStore, open_store
-from .datasets import Dataset, Row
+from .datasets.dataset import Dataset, Row
 from .errors import EvaluationError
 from .sample import Sample, ScoreChange
 

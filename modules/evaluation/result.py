@@ -19,7 +19,8 @@ from ..run_sets.progress import cost_text
 from .errors import EvaluationError
 from .folder import RUNS, open_runs, read_result
 from .sample import Sample, ScoreChange
-from .statistics import Interval, bootstrap_interval, mean_of, mean_pass_at_k, mean_pass_hat_k, wilson
+from .statistics.intervals import Interval, bootstrap_interval, mean_of, wilson
+from .statistics.repeats import mean_pass_at_k, mean_pass_hat_k
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
 
-from .scorers import Score
+from .scorers.score import Score
 
 
 @dataclass(frozen=True, slots=True)

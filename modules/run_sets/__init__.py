@@ -15,21 +15,18 @@ says which failures are the machine's and are retried.
 from .drive import arun_set, run_set
 from .errors import SetMismatchError
 from .executors import Executor, Local
-from .plan import SetLimits, SetPlan
+from .plan import SetLimits
 from .progress import SetProgress, SetResult
 from .stop import StopRequest
-from .worker import Worker
 
 __all__ = [
     "Executor",
     "Local",
     "SetLimits",
     "SetMismatchError",
-    "SetPlan",
     "SetProgress",
     "SetResult",
     "StopRequest",
-    "Worker",
     "arun_set",
     "run_set",
 ]

@@ -234,7 +234,10 @@ class SharedBudget:
             self._change(self._without(held).losing(bound, self._limit))
 
     def add(self, cost: float, unpriced: int = 0) -> None:
-        """Book a run's calls that reserved nothing; `unpriced` of them have no known cost."""
+        """Book a run's calls that reserved nothing.
+
+        `unpriced` of them have no known cost.
+        """
         with self._lock:
             account = self._account
             self._change(replace(account, spent=account.spent + cost, unpriced=account.unpriced + unpriced))

@@ -181,7 +181,7 @@ class Worker:
             await self._within_scope(lease.key, partial(self._work, lease))
 
     async def _within_scope(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Work on a task, which a lost lease or a spent limit cancels."""
+        """Work on a task that can be cancelled alone."""
         with anyio.CancelScope() as scope:
             self._running[key] = scope
             try:
@@ -303,7 +303,10 @@ class Worker:
             await self._try_alone(lease)
 
     async def _in_own_process(self, lease: Lease) -> bool:
-        """Work on a task in a new process; False if the plan cannot be sent."""
+        """Work on a task in a new process.
+
+        Returns False if the plan cannot be sent there.
+        """
         if not self._can_send:
             return False
         try:

@@ -14,9 +14,9 @@ import anyio
 
 from ...tasks.files.regular_file import read_regular
 from ...traces.errors import ExtraMissingError, UsageError
-from ..evaluation import Dataset, EvalResult, Evaluation, Fields
+from ..evaluation import Dataset, EvalResult, Evaluation, Fields, success_criteria
 from ..evaluation.folder import alone, write_file, writing
-from ..evaluation.scorers import as_scorers, success_criteria
+from ..evaluation.scorers.scorer import as_scorers
 
 TRIALS = "trials.jsonl"
 ABOUT = "study.json"

@@ -12,9 +12,8 @@ import pytest
 from warm_python import warm_python
 
 from refold import Action, AgentModule, Decision, StateSchema, charge, effect, perform
-from refold.modules.evaluation import Evaluation, EvaluationError
+from refold.modules.evaluation import Evaluation, EvaluationError, called_tool
 from refold.modules.evaluation.counterfactual import replay_evaluation
-from refold.modules.evaluation.scorers import called_tool
 from refold.traces.file.lock import lock_file
 
 CALLS: list[int] = []

@@ -8,7 +8,7 @@ answer runs in a sandbox only.
 from collections.abc import Callable
 from pathlib import Path
 
-from ..datasets import Row
+from ..datasets.dataset import Row
 from ..errors import EvaluationError
 from .cybench import cybench, cybench_subtasks, load_cybench
 from .gaia import gaia, gaia_matches, load_gaia
@@ -36,18 +36,12 @@ def load_benchmark(format: str, path: str | Path) -> list[Row]:
 
 
 __all__ = [
-    "LOADERS",
     "cybench",
     "cybench_subtasks",
     "gaia",
     "gaia_matches",
     "human_eval",
     "load_benchmark",
-    "load_cybench",
-    "load_gaia",
-    "load_human_eval",
-    "load_swe_bench",
-    "load_tau_bench",
     "resolved",
     "swe_bench",
     "swe_bench_predictions",

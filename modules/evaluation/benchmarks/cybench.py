@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ....tasks.errors import FileProblem, TaskFileError
-from ..datasets import Row
+from ..datasets.dataset import Row
 from ..errors import EvaluationError
-from ..scorers import RunScorer, Score
+from ..scorers.score import Score
+from ..scorers.scorer import RunScorer
 from .rows import row_of
 
 

@@ -7,10 +7,11 @@ import re
 import string
 from pathlib import Path
 
-from ..datasets import Row
+from ..datasets.dataset import Row
 from ..datasets.files import read_rows
 from ..errors import EvaluationError
-from ..scorers import RunScorer, Score
+from ..scorers.score import Score
+from ..scorers.scorer import RunScorer
 from .rows import required, row_of
 
 _WITHHELD = ("", "?")

@@ -11,10 +11,11 @@ from typing import Any
 
 from ...tools.files.workspace import Workspace
 from ...tools.sandbox.registry import make_sandbox
-from ..datasets import Row
+from ..datasets.dataset import Row
 from ..datasets.files import read_rows
 from ..errors import EvaluationError
-from ..scorers import RunScorer, Score
+from ..scorers.score import Score
+from ..scorers.scorer import RunScorer
 from .rows import required, row_of
 
 SECONDS = 3.0

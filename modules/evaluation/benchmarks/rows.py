@@ -6,8 +6,7 @@ from typing import Any
 
 from ....tasks import Task
 from ....tasks.errors import FileProblem, TaskFileError
-from ..datasets import Row
-from ..datasets.dataset import file_name
+from ..datasets.dataset import Row, file_name
 from ..datasets.files import PlacedRow
 
 

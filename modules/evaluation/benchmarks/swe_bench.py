@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..datasets import Row
+from ..datasets.dataset import Row
 from ..datasets.files import read_rows
 from ..errors import EvaluationError
 from ..result import EvalResult
-from ..scorers import RunScorer, Score
+from ..scorers.score import Score
+from ..scorers.scorer import RunScorer
 from .rows import required, row_of
 
 _PASSED = ("PASSED", "XFAIL")

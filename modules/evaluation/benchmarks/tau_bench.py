@@ -13,8 +13,9 @@ from typing import Any
 
 from ....tasks.errors import FileProblem, TaskFileError
 from ....traces import Step
-from ..datasets import Row
-from ..scorers import RunScorer, Score
+from ..datasets.dataset import Row
+from ..scorers.score import Score
+from ..scorers.scorer import RunScorer
 from .rows import row_of
 
 RESPOND = "respond"

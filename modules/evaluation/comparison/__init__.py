@@ -3,6 +3,6 @@
 A comparison says which tasks changed, whether the change is more than chance, and where their runs diverge.
 """
 
-from .diff import EvalDiff, ScoreTest, Setting, Settings, TaskChange, diff_results, parting, trace_of
+from .diff import EvalDiff, Settings, TaskChange, diff_results, parting
 
-__all__ = ["EvalDiff", "ScoreTest", "Setting", "Settings", "TaskChange", "diff_results", "parting", "trace_of"]
+__all__ = ["EvalDiff", "Settings", "TaskChange", "diff_results", "parting"]

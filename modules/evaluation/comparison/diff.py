@@ -15,7 +15,8 @@ from ..errors import EvaluationError
 from ..folder import open_runs
 from ..result import EvalResult, task_means
 from ..sample import Sample
-from ..statistics import holm, mcnemar_exact, mean_of, paired_permutation
+from ..statistics.comparison import holm, mcnemar_exact, paired_permutation
+from ..statistics.intervals import mean_of
 
 PASSED = "passed"
 """The name of the verdict among the scores."""

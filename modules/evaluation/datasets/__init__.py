@@ -4,8 +4,3 @@ Rows come from files, from Python and from Hugging Face. `Dataset.load` reads a 
 say which column is the objective, the id, the target and the inputs. The other columns stay in the row, for scorers and
 for groups. A hash of its rows identifies a dataset.
 """
-
-from .dataset import Dataset, Row
-from .fields import Fields
-
-__all__ = ["Dataset", "Fields", "Row"]

@@ -13,7 +13,7 @@ from typing import Any
 from ....tasks import Task
 from ....tasks.errors import FileProblem, TaskFileError
 from ....traces.errors import ExtraMissingError
-from ..datasets import Dataset
+from ..datasets.dataset import Dataset
 
 _MOST_BYTES = 1 << 30
 _ZSTD = 93

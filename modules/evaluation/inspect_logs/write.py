@@ -15,11 +15,11 @@ from typing import Any
 from ....traces import Trace
 from ....traces.errors import TraceError
 from ...run_sets.ends import sources_of
-from ..comparison import trace_of
+from ..comparison.diff import trace_of
 from ..folder import ABOUT, open_runs, read_rows
 from ..result import Estimate, EvalResult, task_means
 from ..sample import Sample
-from ..statistics import mean_of
+from ..statistics.intervals import mean_of
 from .calls import GENERATE, OTHER, Pool, add_usage, arguments_of, effects_of, model_event, usage_of
 
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)

@@ -19,7 +19,7 @@ from ...agent import AgentJudge
 from ...agent.judge import PROMPT
 from ...run_sets.code_parts import value_digest
 from ..errors import EvaluationError
-from ..statistics import cohens_kappa
+from ..statistics.agreement import cohens_kappa
 from .run import EvaluatedRun
 from .score import Score
 from .scorer import RunScorer

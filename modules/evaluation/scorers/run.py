@@ -15,7 +15,7 @@ from ...run_sets.ends import NOTHING
 
 if TYPE_CHECKING:
     from ...agent import Trajectory
-    from ..datasets import Row
+    from ..datasets.dataset import Row
 
 NAMES = (
     *("run", "trace", "trajectory", "state", "steps", "status", "stop_reason", "answer", "output", "final_result"),

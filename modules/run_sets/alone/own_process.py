@@ -86,7 +86,7 @@ def _watched(process: "subprocess.Popen[bytes]", work: bytes, pipe: Any) -> byte
 
 
 def has_died(owner: str | None) -> bool:
-    """Return whether a worker belonged to a process of this machine that has ended."""
+    """Return whether the worker's process, on this machine, has ended."""
     host, _, rest = (owner or "").partition("/")
     pid = rest.partition("/")[0]
     return host == socket.gethostname() and pid.isdecimal() and not psutil.pid_exists(int(pid))

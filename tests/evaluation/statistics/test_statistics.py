@@ -9,20 +9,10 @@ import pytest
 from drawn_cases import CASES, RESAMPLES, TABLE, Case, case
 
 from refold.errors import UsageError
-from refold.modules.evaluation.statistics import (
-    Interval,
-    bootstrap_interval,
-    cohens_kappa,
-    holm,
-    mcnemar_exact,
-    mean_of,
-    mean_pass_at_k,
-    mean_pass_hat_k,
-    paired_permutation,
-    pass_at_k,
-    pass_hat_k,
-    wilson,
-)
+from refold.modules.evaluation.statistics.agreement import cohens_kappa
+from refold.modules.evaluation.statistics.comparison import holm, mcnemar_exact, paired_permutation
+from refold.modules.evaluation.statistics.intervals import Interval, bootstrap_interval, mean_of, wilson
+from refold.modules.evaluation.statistics.repeats import mean_pass_at_k, mean_pass_hat_k, pass_at_k, pass_hat_k
 
 OURS: dict[str, Callable[[Case], Any]] = {
     "wilson": lambda c: wilson(c.successes[0], c.trials[0], c.level),

@@ -11,11 +11,10 @@ import anyio
 from rich.text import Text
 
 from ....engine import RuntimeBudget
-from ....modules.evaluation import EvaluationError
+from ....modules.evaluation import EvaluationError, success_criteria
 from ....modules.evaluation.comparison import EvalDiff, diff_results
 from ....modules.evaluation.counterfactual import Counterfactual, replay_evaluation
 from ....modules.evaluation.eval_file import BUILT_IN, engine_of, folder_of, load_evaluation, scorers_of
-from ....modules.evaluation.scorers import success_criteria
 from ...errors import InputError, one_line
 from ...input.module_import import load_object, thing_at
 from ...render.output import console, say, stdout_to_stderr, write_json
