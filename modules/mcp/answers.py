@@ -121,9 +121,9 @@ class OpenRequests:
         return next((number for number in self._open if number == named), None)
 
     def _only(self, members: Mapping[str, Any]) -> Any:
-        """Return the only open request, if an answer that names none is its.
+        """Return the only open request, for an answer that names none.
 
-        It is not if it is late, or an error: some servers answer notifications.
+        Returns None for a late answer, and for an error after a notification, which some servers answer.
         """
         named = members.get("id")
         is_late = isinstance(named, int) and not isinstance(named, bool) and 0 <= named <= self._last

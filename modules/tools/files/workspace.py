@@ -44,7 +44,8 @@ class Workspace:
     Paths are relative to the folder, or absolute and inside it. Only regular files are read and written. A file with
     several names (hard links) is refused unless all its names are in the workspace, because it may belong elsewhere;
     `hard_links="any"` accepts all. Parts that others run as code (`.git`, `.refold/capabilities`, the Python that runs
-    refold; see `guarded`) are read-only to file tools and sandboxes; `guard=False` makes them writable.
+    refold; see `guarded`) and what links there point to are read-only to file tools and sandboxes; `guard=False` makes
+    them writable.
 
     Raises NotADirectoryError if there is no such folder.
     """

@@ -71,6 +71,7 @@ ALLOWED = [
     ("git commit -m *", "git commit -m 'a; b'"), ("mytool *", "mytool build"), ("sed -i **", "sed -i s/a/b/ f"),
     ("find . -delete", "find . -delete"), ("npm test", "npm test"), ("make *", "make test"), ("make **", "make V=1"),
     ("cp *", "cp a b"), ("python x.py", "python x.py"), ("python -m pytest **", "python -m pytest -q -k 'a or b'"),
+    ("ls *", "ls\n\nls"), ("ls *", "ls &&\n\nls"),
     ("make test && make lint", "make test && make lint"), ("for i in 1; do ls; done", "for i in 1; do ls; done"),
 ]  # fmt: skip
 ASKED = [
@@ -94,6 +95,7 @@ ASKED = [
     ("ls *", "ls {a,b}"), ("ls *", "if ls; then rm x; fi"), ("ls *", "ls | wc"), ("ls *", "ls; rm x"), ("ls *", "./ls"),
     ("ls *", "ls && "), ("ls *", "ls\n\trm x"), ("ls *", "ls\v"), ("ls *", "ls <<A\nA\nrm x"), ("ls *", 'ls "$x"'),
     ("ls *", "ls \\; rm x"), ("ls *", "ls #\nrm x"), ("ls *", ""), ("ls *", "[ -v x ]"),
+    ("ls *", "; ls"), ("ls *", "> f; ls"), ("ls *", "ls | | ls"),
     ("git status", "git status x"), ("tool* *", "time x"), ("make test && make lint", "make test && make lint x"),
     ("make test", "make test\v"),
     # moving elsewhere
