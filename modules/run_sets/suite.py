@@ -1,4 +1,4 @@
-"""Suite files: a set of runs as YAML.
+"""Set files: a set of runs as YAML.
 
 `SettingsFile` is what they share with the files of evaluations.
 """
@@ -69,7 +69,7 @@ def problem_in(path: Path, line: int | None, field: str | None, message: str) ->
 
 
 class SuiteLimits(Part):
-    """The limits of a suite; see `SetLimits`."""
+    """The limits of a set file; see `SetLimits`."""
 
     concurrency: StrictInt | None = Count
     requests_per_minute: float | None = Amount
@@ -79,7 +79,7 @@ class SuiteLimits(Part):
 
 
 class Suite(SettingsFile):
-    """The content of a suite file.
+    """The content of a set file.
 
     `tasks` holds the tasks; in the file, they are a list, or the path of a file of tasks, relative to the suite's
     folder. `where` is a folder, relative to the current one, or the URL of a store.
@@ -107,8 +107,8 @@ def load_suite(path: str | Path) -> Suite:
     path = Path(path)
     value = read_document(path).value
     if isinstance(value, dict) and "objective" in value and "tasks" not in value:
-        hint = f"run it with `refold run {path}`, or name it as `tasks` of a suite"
-        raise problem_in(path, 1, None, f"is a task, not a suite of tasks: {hint}")
+        hint = f"run it with `refold run {path}`, or name it as `tasks` of a set file"
+        raise problem_in(path, 1, None, f"is a task, not a set file: {hint}")
     suite, document = load_settings(path, Suite, "tasks")
     if suite.module is None:
         raise problem_in(path, 1, None, "names neither module nor agent: name one")

@@ -69,7 +69,7 @@ class Dear(AgentModule[State]):
         ("module: a:B\ntasks: 7", ":2: tasks: must be the path of a task file, or a list of tasks"),
         ("module: a:B\ntasks: none.jsonl", "none.jsonl: no such file"),
         ("module: [", "not valid YAML"),
-        ("objective: x\nmetadata: {module: a:B}", r":1: is a task, not a suite of tasks: run it with `refold run"),
+        ("objective: x\nmetadata: {module: a:B}", r":1: is a task, not a set file: run it with `refold run"),
     ],
 )
 def test_problems_of_a_suite_are_told_with_their_line(tmp_path: Path, text: str, told: str) -> None:

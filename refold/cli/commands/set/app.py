@@ -20,14 +20,14 @@ Name = Annotated[str | None, o.option("The set's name, if the store has several.
 @set_app.command("run", cls=CommandWithCodes)
 def run(
     suite: Annotated[
-        Path, typer.Argument(metavar="SUITE.yaml|TASKFILE", help="A suite, or a file of tasks (with --module).")
+        Path, typer.Argument(metavar="SET.yaml|TASKFILE", help="A set file, or a file of tasks (with --module).")
     ],
     module: o.Module = None,
     where: Annotated[
         str | None,
         o.option("The folder or store of the set; by default runs/NAME.", metavar="DIR|URL"),
     ] = None,
-    name: Annotated[str | None, o.option("The set's name; by default the suite's.")] = None,
+    name: Annotated[str | None, o.option("The set's name; by default the set file's.")] = None,
     executor: o.Executor = None,
     processes: o.Processes = None,
     concurrency: o.Concurrency = None,
@@ -59,7 +59,7 @@ def run(
     ] = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run each task of a suite once.
+    """Run each task of a set file once.
 
     The same command again does only what is missing: runs that were cut off are
     resumed, failures of the machine are retried, other failures keep their

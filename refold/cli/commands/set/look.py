@@ -70,7 +70,7 @@ def list_sets(where: str, as_json: bool) -> int:
         return 0
     out = console()
     if not found:
-        say(out, Text(f"no sets in {clean(where)} yet; start one with: refold set run SUITE.yaml"))
+        say(out, Text(f"no sets in {clean(where)} yet; start one with: refold set run SET.yaml"))
         return 0
     rows = [
         [Text(clean(name), "bold"), Text(clean(place)), Text(_score(p.score)), Text(str(p))] for place, name, p in found

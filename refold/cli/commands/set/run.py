@@ -1,4 +1,4 @@
-"""`refold set run`: run a suite, and show its progress."""
+"""`refold set run`: run a set file, and show its progress."""
 
 import sys
 import time
@@ -35,7 +35,7 @@ _CODES = {"failed": ("failed", 1), "errored": ("failed", 1), "waiting": ("waitin
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of the command, which replace those of the suite."""
+    """The options of the command, which replace those of the set file."""
 
     module: str | None
     where: str | None
@@ -51,7 +51,7 @@ class Wanted:
 
 
 def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
-    """Run a suite or task file; return the worst task's exit code."""
+    """Run a set file or task file; return the worst task's exit code."""
     suite = _suite(path, wanted)
     name = wanted.name or suite.name
     where = wanted.where or suite.where
@@ -101,7 +101,7 @@ def _suite(path: Path, wanted: Wanted) -> Suite:
 
 
 def _is_suite(path: Path) -> bool:
-    """Return whether a YAML file has the tasks of a suite."""
+    """Return whether a YAML file has the tasks of a set file."""
     try:
         return any(line.startswith("tasks:") for line in path.read_text(encoding="utf-8-sig").splitlines())
     except (OSError, UnicodeDecodeError):
