@@ -54,11 +54,6 @@ def register_environment(type: str, factory: EnvironmentFactory) -> None:
         raise ValueError(f"the environment type {type!r} is taken; choose another name")
 
 
-def environment_types() -> list[str]:
-    """Return the registered types, sorted."""
-    return sorted(_FACTORIES)
-
-
 def create_environment(
     spec: EnvSpec,
     workspace: str | Path | None = None,

@@ -24,7 +24,7 @@ from refold.tasks import (
     register_environment,
 )
 from refold.tasks.environments.environment import use_environment
-from refold.tasks.environments.registry import check_environment, create_environment, environment_types
+from refold.tasks.environments.registry import check_environment, create_environment
 
 
 @pytest.fixture
@@ -314,10 +314,8 @@ async def test_config_names_the_folder(ws: Path, temporary: Path) -> None:
 
 
 def test_registering_types() -> None:
-    assert {"host", "scratch"} <= set(environment_types())
     register_environment("test registering", broken)
     register_environment("test registering", broken)
-    assert "test registering" in environment_types()
     with pytest.raises(ValueError, match="is taken"):
         register_environment("host", broken)
 

@@ -44,11 +44,6 @@ class TraceFile:
         """The present number of bytes, without NULs at the end."""
         return written_size(self._fd, self.path)
 
-    @property
-    def mtime(self) -> float:
-        """The time of the last write, in seconds since the epoch."""
-        return os.fstat(self._fd).st_mtime
-
     def is_in_place(self) -> bool:
         """Return whether the path still leads to this file."""
         try:

@@ -42,18 +42,6 @@ _MAYBE_BILLED = (None, 408, 499, 504)
 """The statuses of failed requests that may have been billed: no answer came, or not in time."""
 
 
-def generation_effect(generator: Generator, render: Render | None = None) -> Callable[..., Awaitable[Generation]]:
-    """Return a function for `perform` that asks this generator.
-
-    Its arguments, all by name, are `messages` and optionally `params`, `system` (a message before the others), `model`
-    (for the trace), `number` (of the request in its run) and `reserve` (tokens; by default estimated from the
-    messages). Parts of the committed state are journaled as references to the state, so pass `state.messages` and not a
-    copy. `render` converts the chat inside the effect, such as to tool calls as text, and the arguments `mode`
-    (of tools) and `output` name that form in the trace. The function raises only the classes in `errors`.
-    """
-    return _Asked(generator, render).generate
-
-
 def _usage(generation: Generation) -> CallUsage | None:
     used = generation.usage
     if used is None:

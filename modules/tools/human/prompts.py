@@ -117,11 +117,6 @@ class QuestionAnswer(_Part):
         """The answer as one text."""
         return ", ".join([*self.selected_labels, *([self.custom_text] if self.custom_text else [])])
 
-    @property
-    def was_custom(self) -> bool:
-        """True if the answer has a text other than the options."""
-        return self.custom_text is not None
-
 
 class HumanInputResponse(_Part):
     """A handler's result: the person's action, and an answer for each question.

@@ -51,7 +51,7 @@ class Wanted:
 
 
 def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
-    """Run a set file or task file; return the worst task's exit code."""
+    """Run a set or task file; return the worst task's exit code."""
     suite = _suite(path, wanted)
     name = wanted.name or suite.name
     where = wanted.where or suite.where
