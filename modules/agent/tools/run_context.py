@@ -18,7 +18,7 @@ DEPS, STATE = "deps", "state"
 
 @dataclass(frozen=True)
 class RunContext(Generic[D_co]):
-    """The run, in a parameter that a tool or an output function annotates.
+    """The run, as a parameter of a tool or an output function.
 
         @tool
         async def orders(run: RunContext[Db], limit: int) -> list[str]: ...
