@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash_lab import agent_run
+from crash_lab import agent_run, typed_run
 from crash_lab.agent_run import STEPS, USAGE, agent_on
 from crash_lab.fork_server import ForkServer
 from crash_lab.world import trace_of, written
+from typed_cities import City
 
 from refold import Trace
 from refold.modules.agent import Trajectory, Usage
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", rea
 KILLS = int(os.environ.get("REFOLD_KILLS", "3"))
 
 
-def events_of(trajectory: Trajectory) -> list[Any]:
+def events_of(trajectory: Trajectory[Any]) -> list[Any]:
     documents = [event.to_dict() for event in trajectory.events]
     volatile = ("timestamp", "agent_id", "params")
     return [{name: value for name, value in doc.items() if name not in volatile} for doc in documents]
@@ -57,3 +58,21 @@ async def test_a_killed_agent_goes_on_to_the_same_trajectory(tmp_path: Path, ser
         assert isinstance(end, AgentEnd)
         assert end.stop_reason == "finished"
         assert await agent.make_engine().averify(Trace.load(path)) == []
+
+
+@pytest.mark.timeout(120 + 20 * KILLS)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_killed_typed_run_goes_on_to_the_same_output(tmp_path: Path) -> None:
+    whole = await typed_run.agent_on(tmp_path / "whole").run("work", deps=typed_run.DEPS)
+    assert whole.output == City(name="Paris", people=2)
+    length = written(tmp_path / "whole")
+    with ForkServer(typed_run) as server:
+        for size in random.Random(KILLS).sample(range(1, length), KILLS):
+            folder = tmp_path / str(size)
+            folder.mkdir()
+            server.kill_after(size, "start", folder)
+            agent = typed_run.agent_on(folder)
+            resumed = await agent.resume(trace_of(folder), deps=typed_run.DEPS)
+            assert resumed.output == whole.output, f"killed at {size} of {length} bytes"
+            assert events_of(resumed) == events_of(whole)
+            assert await agent.make_engine().averify(resumed.trace) == []
