@@ -204,6 +204,7 @@ class Engine(Generic[S]):
         value: Any = UNANSWERED,
         *,
         request: str | None = None,
+        by: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
@@ -214,6 +215,7 @@ class Engine(Generic[S]):
                 trace,
                 value,
                 request=request,
+                by=by,
                 budget=budget,
                 on_divergence=on_divergence,
                 without_files=without_files,
@@ -227,6 +229,7 @@ class Engine(Generic[S]):
         value: Any = UNANSWERED,
         *,
         request: str | None = None,
+        by: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
@@ -246,6 +249,7 @@ class Engine(Generic[S]):
             value: the answer to the only open request (`result.waiting`), or to the request named by `request`. A
                 mapping of request ids to values answers several.
             request: the id of the request that `value` answers.
+            by: who answers, as the trace says it.
             budget: replaces the run's own budget.
             on_divergence: what to do if the code no longer does what the trace recorded. "fail" raises
                 DivergenceError. "ignore" resumes the run nevertheless. "fork" leaves the run unchanged and returns the
@@ -269,7 +273,7 @@ class Engine(Generic[S]):
         budget, source = options.budget(budget), self._trace_source(trace)
         run_options = replace(self._options(), on_divergence=on_divergence, without_files=without_files)
         try:
-            plan = await prepare_resume(self.module, source, run_options, budget, value, request)
+            plan = await prepare_resume(self.module, source, run_options, budget, value, request, by=by)
             return await execute(plan)
         except DivergenceError as error:
             if on_divergence != "fork":

@@ -1,6 +1,6 @@
 """Carries out the actions of a decision as recorded tool calls."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -23,8 +23,12 @@ from .spec import spec_of
 Tools = Mapping[str, Callable[..., Any]]
 
 
-async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = False) -> Observation:
+async def run_actions(
+    tools: Tools, decision: Decision, *, own_task: bool = False, edited: Collection[str] = ()
+) -> Observation:
     """Run the actions of an act decision with `tools`.
+
+    The intents of `edited` actions, by id, carry their arguments, which are not those of the recorded decision.
 
     If a tool fails, its result is an error. For an unknown tool, or for arguments that do not fit, there is no call,
     and the error names the nearest matches. With `own_task`, a single async tool runs in this task instead of a new
@@ -35,8 +39,8 @@ async def run_actions(tools: Tools, decision: Decision, *, own_task: bool = Fals
     if frame is None:
         raise UsageError("actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)")
     if len(decision.actions) > 1:
-        return await _several(frame, tools, decision)
-    begun = begin(frame, tools, decision.actions[0])
+        return await _several(frame, tools, decision, edited)
+    begun = begin(frame, tools, decision.actions[0], edited)
     if own_task or isinstance(begun, ActionResult) or not begun.spec.is_async:
         return made(Observation, {"results": (await _run(begun),)})
     return made(Observation, {"results": tuple(await _together([begun]))})
@@ -53,7 +57,7 @@ async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
         return made(Observation, {"results": (await _run(begin(frame, tools, decision.actions[0])),)})
 
 
-async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observation:
+async def _several(frame: Frame, tools: Tools, decision: Decision, edited: Collection[str] = ()) -> Observation:
     """Carry out several actions, at once if the decision is parallel."""
     actions, lane = decision.actions, lane_in(frame)
     frames: list[Frame] = []
@@ -63,11 +67,11 @@ async def _several(frame: Frame, tools: Tools, decision: Decision) -> Observatio
         frames[-1].begin_at(digest, lane.number(digest))
     if decision.parallel:
         # all intents are prepared here, since event loops start tasks in different orders
-        begun_all = [begin(frames[i], tools, actions[i]) for i in range(len(actions))]
+        begun_all = [begin(frames[i], tools, actions[i], edited) for i in range(len(actions))]
         return made(Observation, {"results": tuple(await _together(begun_all))})
     results: list[ActionResult] = []
     for own, action in zip(frames, actions, strict=True):
-        results += await _together([begin(own, tools, action)])
+        results += await _together([begin(own, tools, action, edited)])
     return made(Observation, {"results": tuple(results)})
 
 
@@ -114,7 +118,7 @@ def _cancelled_alone(call: Call | ActionResult, raised: BaseException | None = N
     return ActionResult(call.action_id, call.spec.name, None, str(error), type(error).__name__, call.outcome)
 
 
-def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
+def begin(frame: Frame, tools: Tools, action: Action, edited: Collection[str] = ()) -> Call | ActionResult:
     """Return the call of an action, or its error result."""
     if type(tools) is not dict:
         check_dict(tools)
@@ -130,7 +134,7 @@ def begin(frame: Frame, tools: Tools, action: Action) -> Call | ActionResult:
         kwargs = spec.signature.check(action.args)
     except UsageError as error:
         return ActionResult(action.id or name, name, None, str(error), "ArgumentError")
-    call: Call = host.begin(frame, spec, None, action)
+    call: Call = host.begin(frame, spec, dict(action.args) if action.id in edited else None, action)
     call.carry(action.id or name, known[0], kwargs)
     return call
 

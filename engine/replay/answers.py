@@ -55,8 +55,9 @@ FATE_SCHEMA: dict[str, Any] = {
 class Answers:
     """The requests and answers of a trace's unfinished step.
 
-    The function `write(kind, members)` writes new records. An answer is late if its deadline is before `now`. By
-    default no answer is late: a child gets its answers from its parent, which has received them in time.
+    The function `write(kind, members)` writes new records, which say who answered (`by`). An answer is late if its
+    deadline is before `now`. By default no answer is late: a child gets its answers from its parent, which has received
+    them in time.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Answers:
         redactor: Redactor | None,
         module: Module[Any],
         now: float = -inf,
+        by: str | None = None,
     ) -> None:
+        self.by = by
         self.trace = trace
         self._module = module
         self._write = write
@@ -97,7 +100,7 @@ class Answers:
             self._write("input", {"answers": dict.fromkeys(late), "expired": late})
             answers |= dict.fromkeys(late)
         if provided:
-            self._write("input", {"answers": provided})
+            self._write("input", {"answers": provided, **({} if self.by is None else {"by": self.by})})
             answers |= provided
         for effect in each_effect(effects):
             reported = outcome_from_answer(answers.get(self._fate(effect)))

@@ -288,10 +288,11 @@ class LiveRun:
                 raise self.lose(error, frame.call) from error
             if call.recorded is not None:
                 return call
-        if action is None:
-            assert requested is not None
-            large = len(requested.data) >= INLINE_ARGS
-            members["args"] = self.writer.put_blob(requested.data) if large else orjson.Fragment(requested.data)
+        data = requested.data if action is None and requested is not None else None
+        if args is not None and action is not None:
+            data = self._edited(args)
+        if data is not None:  # otherwise the arguments are those of the decision
+            members["args"] = self.writer.put_blob(data) if len(data) >= INLINE_ARGS else orjson.Fragment(data)
         members["digest"], n = call.match
         if n:
             members["n"] = n
@@ -304,6 +305,11 @@ class LiveRun:
         if found is not None:
             return self._reused(call, members, *found)
         return call
+
+    def _edited(self, args: dict[str, Any]) -> bytes:
+        """Return the changed arguments of an action, as the trace shows them."""
+        data = orjson.dumps(args)
+        return data if self.redactor is None else self.redactor.json(data)
 
     def _call(self, frame: Frame, spec: EffectSpec, match: Match, members: dict[str, Any]) -> Call:
         """Return a call, whose idempotency key is the same in every attempt."""

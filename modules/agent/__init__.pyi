@@ -64,11 +64,13 @@ from .outputs import NoOutputError as NoOutputError
 from .outputs import Output as Output
 from .outputs import OutputDefinitionError as OutputDefinitionError
 from .reactions import Continue as Continue
+from .reactions import Edit as Edit
 from .reactions import Fail as Fail
 from .reactions import Finish as Finish
 from .reactions import Reaction as Reaction
 from .reactions import Retry as Retry
 from .reactions import RetryWithFeedback as RetryWithFeedback
+from .reactions import Supply as Supply
 from .runs.batch import Batch as Batch
 from .runs.sampling import Samples as Samples
 from .runs.task import AgentTask as AgentTask
@@ -96,8 +98,10 @@ from .tools import Tool as Tool
 from .tools import ToolMethod as ToolMethod
 from .tools import Toolset as Toolset
 from .tools import ToolSource as ToolSource
+from .tools import approved as approved
 from .tools import current_tool_call as current_tool_call
 from .tools import discover_tools_on_obj as discover_tools_on_obj
+from .tools import external as external
 from .tools import offload_tool_output as offload_tool_output
 from .tools import tool as tool
 from .tools import tool_context as tool_context

@@ -26,7 +26,7 @@ from .hooks.stop_conditions import Judge as StepsJudge
 from .hooks.stop_conditions import StopCondition
 from .judge import AgentJudge
 from .loop.module import AgentLoop
-from .loop.policy import as_policy, check_names, hooks_of
+from .loop.policy import approval_hooks, as_policy, check_names, hooks_of
 from .loop.setup import Setup
 from .modes.mode import ToolMode
 from .outputs import OutputSpec, spec_of
@@ -306,7 +306,7 @@ class Agent(BaseModel, Generic[Out]):
             params=params,
             backoff=backoff,
             limit=self.max_steps,
-            hooks=tuple(self.all_hooks),
+            hooks=(*self.all_hooks, *approval_hooks(self.policy, tools)),
             policy=self.policy,
             stop_conditions=tuple(StopCondition.fit_many(self.stop_conditions)),
             agent_id=self.agent_id,
@@ -390,6 +390,7 @@ class Agent(BaseModel, Generic[Out]):
         value: Any = UNANSWERED,
         *,
         request: str | None = None,
+        by: str | None = None,
         budget: RuntimeBudget | None = None,
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
@@ -397,9 +398,13 @@ class Agent(BaseModel, Generic[Out]):
     ) -> "Trajectory[Out]":
         """Resume a run of this agent from its trace; see `Engine.aresume`.
 
+        An answer to an approval is "approve", "deny", "allow_session", an `Edit`, a `Supply`, or their JSON form, such
+        as `{"decision": "deny", "reason": "too dear"}`. `by` says who answers.
+
         A run that this agent's `max_steps` has stopped continues once `max_steps` is larger.
         """
         options: dict[str, Any] = {"on_divergence": on_divergence, "without_files": without_files, "deps": deps}
+        options["by"] = by
         return await resumed(self, trace, value, request=request, budget=budget, **options)
 
     async def fork(

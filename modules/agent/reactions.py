@@ -5,7 +5,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar
 
 from ...engine import emit
-from .chat.json_forms import message_to_dict, messages_from, plain_object
+from .chat.json_forms import message_to_dict, messages_from, plain, plain_object
 from .chat.messages import Message
 from .generators.recorded_error import error_from_dict, error_text, error_to_dict, error_type
 from .tools.results.errors import Stop, ToolSignal
@@ -144,6 +144,51 @@ class RetryWithFeedback(Reaction):
 
 
 @dataclass(eq=False)
+class Edit(Reaction):
+    """On ToolStart, run the call with other arguments.
+
+    Hooks that have not reacted, such as those of the policy, see the changed call. In answers, `Edit` approves a call
+    with these arguments. `by` says who changed them.
+    """
+
+    arguments: dict[str, Any]
+    by: str | None = None
+
+    precedence: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arguments, Mapping):
+            raise TypeError(f"Edit.arguments must be an object, got {type(self.arguments).__name__}")
+        self.arguments = plain_object(self.arguments)
+        _check_text("Edit", "by", self.by, optional=True)
+
+    def answer(self) -> dict[str, Any]:
+        """Return the answer to an approval."""
+        return {"decision": "edit", "arguments": self.arguments, **_by(self.by)}
+
+
+@dataclass(eq=False)
+class Supply(Reaction):
+    """On ToolStart, take `result` for the call's result instead of running the call.
+
+    In answers, `Supply` gives the result of a call that waits for an approval. `by` says who gave it.
+    """
+
+    result: Any
+    by: str | None = None
+
+    precedence: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        self.result = plain(self.result)
+        _check_text("Supply", "by", self.by, optional=True)
+
+    def answer(self) -> dict[str, Any]:
+        """Return the answer to an approval."""
+        return {"decision": "supply", "result": self.result, **_by(self.by)}
+
+
+@dataclass(eq=False)
 class Fail(Reaction):
     """End the run as failed; `error` is the error or its text."""
 
@@ -232,6 +277,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Message):
         return message_to_dict(value)
     return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def _by(by: str | None) -> dict[str, str]:
+    return {} if by is None else {"by": by}
 
 
 def _check_text(cls: str, name: str, value: Any, *, optional: bool = False) -> None:

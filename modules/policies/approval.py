@@ -1,12 +1,17 @@
 """A policy's answers to a call: denial, or a person's approval."""
 
+import inspect
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.events import ToolStart
-from ..agent.reactions import Reaction, RetryWithFeedback
-from ..tools.human.ask_tools import is_approved
+from ..agent.hooks import Hook
+from ..agent.loop.current_turn import current_turn
+from ..agent.reactions import Edit, Reaction, RetryWithFeedback, Supply
+from ..agent.tools import action_for
+from ..tools.human.ask_tools import decision_on
 from .people import with_people
 
 
@@ -17,23 +22,70 @@ def denied(event: ToolStart, why: str, **told: Any) -> Reaction:
 
 
 async def asked(
-    event: ToolStart, why: str, *, session: str | None = None, somebody: bool = True, **told: Any
+    event: ToolStart,
+    why: str,
+    *,
+    session: str | None = None,
+    somebody: bool = True,
+    seconds: float | None = None,
+    **told: Any,
 ) -> Reaction | None:
     """Ask a person about the call, and deny the call without approval.
 
     If nobody can answer, the call is denied. An approval is valid only for this call with these arguments. An approval
     "for the session" (`session`, otherwise the run) is valid for every call with the same name and arguments as long as
-    this process runs. Another process asks again.
+    this process runs. Another process asks again. The person may also change the arguments, or give the result. After
+    `seconds` without an answer, the call is denied.
     """
     if (why_not := said_twice(event.tool_call)) is not None:
         return denied(event, why_not, **told)
     if not somebody:
         return denied(event, f"operator approval required, and no person can give it: {why}", **told)
     with with_people():
-        if not await is_approved(event.tool_call, why, session=session):
-            return denied(event, f"a person did not allow it: {why}", human_approved=False, **told)
+        response = await decision_on(
+            event.tool_call, why, session=session, seconds=seconds, parameters=_parameters(event.tool_call)
+        )
+    by = response.by
+    told |= {} if by is None else {"by": by}
+    if response.action == "supply":
+        event.policy_decision = {"kind": "supply", "reason": why, "human_approved": True, **told}
+        return Supply(response.result, by or "a person")
+    if response.action not in ("approve", "allow_session", "edit"):
+        reason = response.text if response.text not in (None, "", response.action) else why
+        reason = f"a person did not allow it: {reason}"
+        if response.action == "cancel" and seconds is not None:
+            reason = f"nobody answered in {seconds:g} s: {why}"
+        return denied(event, reason, human_approved=False, **told)
     event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **told}
-    return None
+    return Edit(response.arguments or {}, by or "a person") if response.action == "edit" else None
+
+
+def approval_hook(policy: Any) -> Hook:
+    """Return the hook that asks about calls of tools with `approve`, unless the policy has asked."""
+    somebody, seconds = not getattr(policy, "is_autonomous", False), getattr(policy, "approval_seconds", None)
+
+    async def approve(event: ToolStart) -> Reaction | None:
+        turn = current_turn()
+        tool = None if turn is None else turn.tools.get(event.tool_call.name)
+        if turn is None or tool is None or (event.policy_decision or {}).get("human_approved"):
+            return None
+        why = tool.approve
+        if callable(why):
+            why = why(dict(action_for(event.tool_call).args), turn.state)
+            why = await why if inspect.isawaitable(why) else why
+        if not why:
+            return None
+        reason = why if isinstance(why, str) else f"{tool.name} needs an approval"
+        return await asked(event, reason, session=turn.session_id, somebody=somebody, seconds=seconds)
+
+    return Hook(approve, ToolStart, name="approve")
+
+
+def _parameters(call: ToolCall) -> Mapping[str, Any] | None:
+    """Return the schema of the arguments of the turn's call, or None."""
+    turn = current_turn()
+    found = None if turn is None else turn.tools.get(call.name)
+    return None if found is None else cast(Mapping[str, Any], found.parameters_schema)
 
 
 def said_twice(call: ToolCall) -> str | None:

@@ -124,7 +124,7 @@ class _Gate:
         if self.ask_behavior == "deny":
             return self._deny(case, f"operator approval required: {decision.reason}", **told)
         reaction = await asked(case.event, decision.reason, session=session_of(current_turn()), **told)
-        if reaction is not None and self.on_deny == "finish":
+        if isinstance(reaction, RetryWithFeedback) and self.on_deny == "finish":
             return Finish(f"policy denied: {decision.reason}")
         return reaction
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from ..agent.chat.tool_calls import ToolCall
 from ..agent.events import ToolStart
 from ..agent.hooks import Hook, hook
-from ..agent.reactions import Reaction
+from ..agent.reactions import Edit, Reaction
 from ..agent.tools import Tool
 from .approval import asked, denied
 from .rules.redirects import guarded_hops
@@ -40,6 +41,7 @@ class SessionPolicy(BaseModel):
             are denied.
         display_label: a short text for a status line.
         rules: the rules about tools and their arguments.
+        approval_seconds: how long a question about a call stays open; then the call is denied. By default, for ever.
     """
 
     model_config = ConfigDict(
@@ -51,6 +53,7 @@ class SessionPolicy(BaseModel):
     display_label: ClassVar[str] = ""
 
     rules: ToolRules | None = None
+    approval_seconds: float | None = Field(default=None, gt=0)
 
     @property
     def hooks(self) -> list[Hook]:
@@ -98,6 +101,8 @@ class SessionPolicy(BaseModel):
         A value that is not JSON is replaced by the name of its class.
         """
         settings = self.model_dump(mode="json", warnings=False, fallback=lambda value: type(value).__name__)
+        if self.approval_seconds is None:  # as in older traces
+            del settings["approval_seconds"]
         return {"name": self.name or type(self).__name__, **settings}
 
     def surroundings(self) -> AbstractContextManager[None]:
@@ -117,9 +122,19 @@ class SessionPolicy(BaseModel):
         if verdict.action == "deny":
             return denied(event, verdict.why, **told)
         if verdict.action == "ask":
-            return await asked(event, verdict.why, somebody=not self.is_autonomous, **told)
+            reaction = await asked(
+                event, verdict.why, somebody=not self.is_autonomous, seconds=self.approval_seconds, **told
+            )
+            return await self._still_allowed(event, reaction) if isinstance(reaction, Edit) else reaction
         event.policy_decision = {"kind": "allow", "reason": verdict.why, **told}
         return None
+
+    async def _still_allowed(self, event: ToolStart, edit: Edit) -> Reaction:
+        """Deny a person's change of a call that a rule denies."""
+        assert self.rules is not None
+        changed = ToolCall.of(event.tool_call.id, event.tool_call.name, edit.arguments)
+        verdict = await verdict_of(self.rules, changed)
+        return denied(event, verdict.why, source="rules") if verdict.action == "deny" else edit
 
 
 class InteractiveSessionPolicy(SessionPolicy):

@@ -97,6 +97,7 @@ def resume(
     request: Annotated[
         str | None, typer.Option(metavar="ID", help="The request to answer, if several are open.")
     ] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who answers, for the trace.")] = None,
     module: o.Module = None,
     trust: o.Trust = None,
     yes: o.Yes = False,
@@ -131,6 +132,7 @@ def resume(
     wanted = Resume(
         value=read_json(value, "--value") if value is not None else UNANSWERED,
         request=request,
+        by=by,
         budget=o.budget_of(max_steps, max_seconds, max_tokens, max_cost),
         on_divergence=on_divergence,
         durability=durability,

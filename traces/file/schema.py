@@ -334,6 +334,7 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
     "wait": {"requests": Member("a list of requests", _list_of(_request), True)},
     "input": {
         "answers": Member("an object", _object, True),
+        "by": Member("null or text", _maybe_text),
         "expired": Member("a list of texts", _none_or(_list_of(_text))),
         "waited": Member("a number", _number),
     },

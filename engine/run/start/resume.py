@@ -72,14 +72,15 @@ async def prepare_resume(
     value: Any = UNANSWERED,
     request: str | None = None,
     *,
+    by: str | None = None,
     child: bool = False,
     expired: Collection[str] = (),
 ) -> RunPlan:
     """Lock and verify a trace, and write its `resume` record.
 
-    `options.on_wait` is asked about unknown effects. If `child`, the run is resumed by its parent, in whose trace the
-    requests `expired` were not answered in time. `Engine.aresume`
-    lists the errors; after an error, the trace is as before, except that a torn last line is cut off.
+    `by` says who answers. `options.on_wait` is asked about unknown effects. If `child`, the run is resumed by its
+    parent, in whose trace the requests `expired` were not answered in time. `Engine.aresume` lists the errors; after an
+    error, the trace is as before, except that a torn last line is cut off.
     """
     writer, trace = TraceWriter.reopen(source, durability=options.durability)
     try:
@@ -90,7 +91,8 @@ async def prepare_resume(
                 f"run {trace.run_id} is {what}, which is resumed with its parent: resume {link['run']}, or fork this "
                 "run"
             )
-        return await _Preparation(module, writer, trace, budget, options, child).prepare(value, request, expired)
+        preparation = _Preparation(module, writer, trace, budget, options, child, by)
+        return await preparation.prepare(value, request, expired)
     except BaseException:
         writer.close()
         raise
@@ -107,7 +109,9 @@ class _Preparation:
         budget: RuntimeBudget | None,
         options: RunOptions,
         child: bool,
+        by: str | None,
     ) -> None:
+        self.by = by
         self.module = module
         self.writer = writer
         self.trace = trace
@@ -164,7 +168,7 @@ class _Preparation:
         """Return the answers, intents to run again, and open unknown effects."""
         trace = self.writer.trace() if self.written else self.trace
         now = -inf if self.child else self.clock.time()
-        answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now)
+        answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now, self.by)
         return answers, *answers.take(value, request, expired)
 
     def _show(self, fates: list[WaitRequest]) -> None:

@@ -1,9 +1,12 @@
 """The second half of a turn: tool calls and their hooks."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
+
+import orjson
 
 from ....engine import ActionResult, Decision, Observation, call_info, effect, perform, run_actions
 from ....engine.errors import EffectError
@@ -25,7 +28,7 @@ from ..events import (
 from ..generators.providers.fallback import answering
 from ..generators.recorded_error import recorded_error
 from ..hooks.steps import Steps
-from ..reactions import DENIED, Reaction, RetryWithFeedback
+from ..reactions import DENIED, Edit, Reaction, RetryWithFeedback, Supply
 from ..tools import ToolOutcome, tool_context
 from ..tools.actions import call_text
 from ..tools.results.errors import catches
@@ -60,22 +63,19 @@ async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decisi
 
 
 async def _carried_out(
-    setup: Setup, tools: Any, state: AgentState, decision: Decision, decisions: Mapping[str, Any] | None = None
+    setup: Setup, tools: Any, state: AgentState, decision: Decision, facts: Mapping[str, Any] | None = None
 ) -> tuple[ActionResult, ...]:
     """Run the calls of a decision concurrently, within the policy's surroundings.
 
-    `decisions` are the policy's decisions by `call_text`, which tools find among the facts.
+    `facts` are the policy's decisions and the changed arguments, for the tools.
     """
-    context = setup.context_of(state)
+    context, edited = setup.context_of(state), (facts or {}).get("edits", ())
     if setup.takes_run:
         context = replace(context, facts={**context.facts, DEPS: setup.deps, STATE: state})
-    if decisions:
-        context = replace(context, facts={**context.facts, "decisions": decisions})
-    with tool_context(context):
-        if setup.policy is None:
-            return (await run_actions(tools, decision, own_task=True)).results
-        with setup.policy.surroundings():
-            return (await run_actions(tools, decision, own_task=True)).results
+    if facts:
+        context = replace(context, facts={**context.facts, **facts})
+    with tool_context(context), nullcontext() if setup.policy is None else setup.policy.surroundings():
+        return (await run_actions(tools, decision, own_task=True, edited=edited)).results
 
 
 class Acting:
@@ -90,6 +90,12 @@ class Acting:
         memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
         self.dispatch = Dispatch(setup.listeners, memory, partial(setup.event_facts, state))
         self.error: dict[str, Any] | None = None
+        self.settled: dict[str, ActionResult] = {}
+        """The results of the calls that do not run, by id: denied, or answered by a hook."""
+        self.edits: dict[str, Edit] = {}
+        """The changed arguments of calls, by id."""
+        self.policy_decisions: dict[str, Any] = {}
+        """The policy's decisions, by `call_text`."""
         self.steps: list[AgentStep] = []
         """This turn's steps, for the stop conditions."""
 
@@ -124,47 +130,63 @@ class Acting:
         return Observation(tuple(results), said or None)
 
     async def _results(self) -> tuple[ActionResult, ...]:
-        denied: dict[str, str] = {}
-        decisions: dict[str, Any] = {}
         if self.dispatch.wants(ToolStart):
             with in_turn(self._current()):
-                denied = await self._denied(decisions)
+                await self._decide_calls()
         actions = self.decision.actions
-        allowed = tuple(action for action in actions if action.id not in denied)
-        done: dict[str, ActionResult] = {}
+        done = self.settled
+        allowed = tuple(action for action in actions if action.id not in done)
         if allowed:
-            decision = self.decision if not denied else replace(self.decision, actions=allowed)
-            results = await _carried_out(self.setup, self.tools, self.state, decision, decisions)
-            done = {result.id: result for result in results}
-        return tuple(done.get(a.id or "") or _not_done(a.id or "", a.name, denied[a.id or ""]) for a in actions)
+            edits, decision = self.edits, self.decision
+            if edits or done:
+                edited = (replace(a, args=edits[a.id].arguments) if a.id in edits else a for a in allowed)
+                decision = replace(decision, actions=tuple(edited))
+            facts = {"decisions": self.policy_decisions, "edits": edits}
+            results = await _carried_out(self.setup, self.tools, self.state, decision, facts)
+            done |= {result.id: result for result in results}
+        return tuple(done[action.id or ""] for action in actions)
 
     def _current(self) -> CurrentTurn:
         state, session = self.state, self.state.agent.session_id
-        return CurrentTurn(state.task, self.step, state.system, state.messages, self.turn.message, session)
+        answer, tools = self.turn.message, self.setup.by_name
+        return CurrentTurn(state.task, self.step, state.system, state.messages, answer, session, state, tools)
 
-    async def _denied(self, decisions: dict[str, Any]) -> dict[str, str]:
-        """Return the results of the calls that hooks deny, by id.
-
-        The policy's decisions are added to `decisions`.
+    async def _decide_calls(self) -> None:
+        """Let hooks deny, change and answer calls: fill in `settled`, `edits` and `policy_decisions`.
 
         If a reaction ends the run, no call runs and every call gets a result.
         """
-        denied: dict[str, str] = {}
+        calls = self.turn.calls
         outputs = self.setup.output.by_name if self.setup.output is not None else {}
-        for i, call in enumerate(self.turn.calls):
+        for call in calls:
             if call.name in outputs and outputs[call.name].fn is None:
                 continue  # an answer in the form of a call, which does nothing
-            event = ToolStart(**self.dispatch.facts, tool_call=call)
-            reaction = await self.dispatch.tell(event, call.id)
+            reaction = await self._reaction(ToolStart(**self.dispatch.facts, tool_call=call))
+            if isinstance(reaction, Supply):
+                self.settled[call.id] = _supplied(call.id, call.name, reaction)
+            elif reaction is not None and not isinstance(reaction, Edit):
+                self.settled[call.id] = _not_done(call.id, call.name, denial(reaction))
+                if reaction.stop:
+                    ended = {other.id: _not_done(other.id, other.name, INTERRUPTED) for other in calls}
+                    self.settled = ended | self.settled
+                    return
+
+    async def _reaction(self, event: ToolStart) -> Reaction | None:
+        """Return what the hooks decide about a call.
+
+        Once a hook has changed a call, the other hooks, such as those of the policy, see the changed call.
+        """
+        call, changed_by = event.tool_call, set[int]()
+        while True:
+            reaction = await self.dispatch.tell(event, call.id, changed_by)
             if event.policy_decision is not None:
-                decisions[call_text(call)] = event.policy_decision
-            if reaction is None:
-                continue
-            denied[call.id] = denial(reaction)
-            if reaction.stop:
-                others = [*self.turn.calls[:i], *self.turn.calls[i + 1 :]]
-                return {**denied, **{other.id: denied.get(other.id, INTERRUPTED) for other in others}}
-        return denied
+                self.policy_decisions[call_text(event.tool_call)] = event.policy_decision
+            if not isinstance(reaction, Edit):
+                return reaction or self.edits.get(call.id)
+            self.edits[call.id] = reaction
+            changed_by.add(self.dispatch.winning)
+            decided, event = event.policy_decision, ToolStart(**self.dispatch.facts, tool_call=_changed(call, reaction))
+            self.policy_decisions |= {} if decided is None else {call_text(event.tool_call): decided}
 
     async def _ended(self, call: ToolCall, result: ActionResult) -> None:
         outcome = ToolOutcome.of_result(result)
@@ -277,6 +299,16 @@ def denial(reaction: Reaction) -> str:
     if isinstance(reaction, RetryWithFeedback) and reaction.tool_call_id is not None:
         return f"{DENIED} {reaction.feedback}"
     return f"{DENIED} the call was not carried out"
+
+
+def _changed(call: ToolCall, edit: Edit) -> ToolCall:
+    """Return a call with other arguments."""
+    return ToolCall.of(call.id, call.name, edit.arguments)
+
+
+def _supplied(id_: str, name: str, supply: Supply) -> ActionResult:
+    text = supply.result if isinstance(supply.result, str) else orjson.dumps(supply.result).decode()
+    return ActionResult(id_, name, ToolOutcome(text, metadata={"supplied_by": supply.by or "a hook"}).to_dict())
 
 
 def _not_done(id_: str, name: str, why: str) -> ActionResult:

@@ -1,9 +1,10 @@
 """The conversation so far, for hooks on ToolStart."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..chat.messages import Message
 
@@ -13,7 +14,8 @@ class CurrentTurn:
     """The turn whose calls are about to run.
 
     `goal` is the run's task, `system` and `messages` are the model's request, and `answer` is the model's reply.
-    `session_id` identifies the conversation; it is None if a module runs without its Agent.
+    `session_id` identifies the conversation; it is None if a module runs without its Agent. `state` is the run's state,
+    and `tools` are the agent's tools by the names that models see.
     """
 
     goal: str
@@ -22,6 +24,8 @@ class CurrentTurn:
     messages: Sequence[Message]
     answer: Message | None
     session_id: str | None = None
+    state: Any = None
+    tools: Mapping[str, Any] = field(default_factory=dict)
 
 
 _turn: ContextVar[CurrentTurn | None] = ContextVar("refold_current_turn", default=None)

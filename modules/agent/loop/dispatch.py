@@ -5,7 +5,7 @@ them again, with their recorded memory.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -98,6 +98,8 @@ class Dispatch:
         self.changed: dict[str, Any] = {}
         self.reactions: list[Reacted] = []
         self.used: Usage | None = None
+        self.winning = -1
+        """The position of the hook whose reaction won last."""
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
@@ -122,13 +124,14 @@ class Dispatch:
         if used is not None:
             self.used = usage_from(used) if self.used is None else self.used + usage_from(used)
 
-    async def tell(self, event: AgentEvent, call: str | None = None) -> Reaction | None:
+    async def tell(self, event: AgentEvent, call: str | None = None, without: Collection[int] = ()) -> Reaction | None:
         """Show an event to its listeners and return the winning reaction.
 
-        Returns None without a winner. A winner's ReactStep is shown to the listeners of reactions.
+        Returns None without a winner. A winner's ReactStep is shown to the listeners of reactions. The hooks at the
+        positions `without` do not see the event.
         """
         name = type(event).__name__
-        found = await self._reactions_by_place(name, event, call)
+        found = await self._reactions_by_place(name, event, call, without)
         if not found:
             return None
         places = sorted(found)
@@ -137,7 +140,7 @@ class Dispatch:
         hooks = dict(self._listeners.of(type(event)))
         for rank, i in enumerate(places):
             self.reactions.append(Reacted(name, hooks[i].name, found[i], call, rank == best))
-        reaction = found[places[best]]
+        reaction, self.winning = found[places[best]], places[best]
         if self.wants(ReactStep):
             shown = ReactStep(
                 **self.facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
@@ -146,9 +149,11 @@ class Dispatch:
                 log.warning("reactions to a ReactStep have no effect")
         return reaction if reaction.precedence < OTHER else None
 
-    async def _reactions_by_place(self, name: str, event: AgentEvent, call: str | None) -> dict[int, Reaction]:
+    async def _reactions_by_place(
+        self, name: str, event: AgentEvent, call: str | None, without: Collection[int] = ()
+    ) -> dict[int, Reaction]:
         """Return the listeners' reactions by position."""
-        listeners = self._listeners.of(type(event))
+        listeners = [(i, hook) for i, hook in self._listeners.of(type(event)) if i not in without]
         found: dict[int, Reaction] = {}
         if any(isinstance(hook, CountingHook) and hook.clock for _, hook in listeners):
             event.timestamp = now()

@@ -67,6 +67,13 @@ def hooks_of(policy: Policy | None) -> list[Hook]:
     return list(getattr(policy, "hooks", ()) if _is_overridden_later(policy) else policy.get_hooks())
 
 
+def approval_hooks(policy: Policy | None, tools: Sequence[Tool[..., Any]]) -> list[Hook]:
+    """Return the hook that asks about calls of tools with `approve`, if there are any."""
+    if not any(tool.approve is not False for tool in tools):
+        return []
+    return [import_module("....policies.approval", __name__).approval_hook(policy)]
+
+
 def _is_overridden_later(policy: Policy) -> bool:
     """Return whether a more derived class defines `hooks` than `get_hooks`."""
     places = {name: i for i, cls in reversed(list(enumerate(type(policy).__mro__))) for name in vars(cls)}

@@ -14,7 +14,7 @@ from ..generators.recorded_error import error_to_dict, recorded_error
 from ..modes.conversation import feedback_on
 from ..outputs.read import Verdict, verdict_of_answer, verdict_of_calls
 from ..outputs.spec import OutputSpec
-from ..reactions import Continue, Fail, Finish, Reaction, Retry, RetryWithFeedback
+from ..reactions import Continue, Edit, Fail, Finish, Reaction, Retry, RetryWithFeedback, Supply
 from ..tools import ToolOutcome
 from ..tools.tool_state import fold_kept
 from .dispatch import OTHER, Reacted
@@ -96,6 +96,7 @@ def reactions_to(turn: Turn, value: Value | None, chat: Callable[[], Sequence[Me
     documents = (*turn.reactions, *(value or {}).get("reactions", ()))
     counted = [Reacted.from_dict(doc) for doc in documents if not doc.get("lost")]
     steering = [each.reaction for each in counted if each.reaction.precedence < OTHER]
+    steering = [each for each in steering if not isinstance(each, Edit | Supply)]
     found.strongest = min(steering, key=lambda reaction: reaction.precedence, default=None)
     for reacted in counted:
         found.answers.append((reacted, _added(reacted, chat, found)))

@@ -12,6 +12,7 @@ from typing import Any, Generic
 import anyio
 
 from ....engine import (
+    UNANSWERED,
     Engine,
     RunResult,
     RunStream,
@@ -31,7 +32,7 @@ from ..events.generations import steps_among
 from ..events.live_pieces import Pieces
 from ..generators.request_context import listener, listening
 from ..loop.module import AgentLoop
-from ..reactions import Reaction
+from ..reactions import Edit, Reaction, Supply
 from ..tools.run_context import check_deps
 from ..trajectory.lazy_run import LazyRun
 from ..trajectory.projector import KEPT, Projector, events_of
@@ -40,6 +41,7 @@ from .agent_protocol import RunsGoals
 from .options import budget_of_fork, heartbeat_of, recorded_limit
 
 log = logging.getLogger("refold")
+_DECISIONS = ("approve", "deny", "allow_session", "edit", "supply")
 _LIMITS_OF_STEPS = (StopReason.max_steps, StopReason.budget_steps)
 
 
@@ -316,7 +318,8 @@ async def _continuing(
     if resume is not None:
         engine = _engine_with(agent, _steps_before(agent.trajectory, resume), deps)
         budget = _budget_beyond(engine, engine.load(resume), budget)
-        return engine, {"resume": resume, "budget": budget, **how}
+        answer = _answer(how.pop("value", UNANSWERED), how.get("by"))
+        return engine, {"resume": resume, "value": answer, "budget": budget, **how}
     engine = _engine_with(agent, None, deps)
     source, loop = engine.load(fork), engine.module
     assert isinstance(loop, AgentLoop)
@@ -325,6 +328,22 @@ async def _continuing(
         loop.fork_mode = await loop.mode()
     budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.setup.limit)
     return engine, {"fork": source, "budget": budget, **how}
+
+
+def _answer(value: Any, by: str | None) -> Any:
+    """Return the JSON form of an answer, or of several by request.
+
+    Decisions about calls say who made them.
+    """
+    if isinstance(value, Mapping) and value.get("decision") not in _DECISIONS:
+        return {name: _decision(each, by) for name, each in value.items()}
+    return _decision(value, by)
+
+
+def _decision(value: Any, by: str | None) -> Any:
+    value = value.answer() if isinstance(value, Edit | Supply) else value
+    is_decision = by is not None and isinstance(value, Mapping) and value.get("decision") in _DECISIONS
+    return {"by": by, **value} if is_decision else value
 
 
 def _engine_with(agent: RunsGoals[Any], earlier: Sequence[AgentStep] | None, deps: Any) -> Engine:

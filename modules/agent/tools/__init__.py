@@ -1,6 +1,7 @@
 """Tools: functions that models can call, with schemas and results."""
 
 from .actions import action_for
+from .approved import approved, external
 from .as_tools import actions_of
 from .context import AgentInput, Config, Context, CurrentTask, ToolContext, current_tool_call, tool_context
 from .decorator import tool
@@ -27,8 +28,10 @@ __all__ = [
     "Toolset",
     "action_for",
     "actions_of",
+    "approved",
     "current_tool_call",
     "discover_tools_on_obj",
+    "external",
     "offload_tool_output",
     "tool",
     "tool_context",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import overload
 
 from .function_names import names_around
-from .tool_class import Catch, P, R, Tool
+from .tool_class import Approve, Catch, P, R, Tool
 
 
 @overload
@@ -17,6 +17,7 @@ def tool(
     description: str | None = None,
     catch: Catch = None,
     truncate: int | None = None,
+    approve: Approve | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 @overload
 def tool(
@@ -27,6 +28,7 @@ def tool(
     description: str | None = None,
     catch: Catch = None,
     truncate: int | None = None,
+    approve: Approve | None = None,
 ) -> Tool[P, R]: ...
 def tool(
     func: Callable[P, R] | None = None,
@@ -36,6 +38,7 @@ def tool(
     description: str | None = None,
     catch: Catch = None,
     truncate: int | None = None,
+    approve: Approve | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]] | Tool[P, R]:
     """Make a Tool from a function: `@tool`, or `@tool(name=..., ...)`.
 
@@ -48,6 +51,8 @@ def tool(
         catch: the errors that the model reads and that do not end the turn: True, False, or classes. None means True.
             See Tool.
         truncate: the largest number of characters of a result; by default all are kept.
+        approve: whether a person must approve a call: True, or a function of the arguments and the run's state that
+            returns a bool or the reason.
 
     Raises ToolDefinitionError for a function that JSON arguments cannot be passed to.
     """
@@ -55,7 +60,10 @@ def tool(
 
     def make(fn: Callable[P, R]) -> Tool[P, R]:
         if isinstance(fn, Tool):
-            return fn.with_(name=name, description=description, catch=catch, truncate=truncate)
-        return Tool.from_callable(fn, name=name, description=description, catch=catch, truncate=truncate, names=names)
+            return fn.with_(name=name, description=description, catch=catch, truncate=truncate, approve=approve)
+        made = Tool.from_callable(fn, name=name, description=description, catch=catch, truncate=truncate, names=names)
+        if approve is not None:
+            made.approve = approve
+        return made
 
     return make(func) if func is not None else make

@@ -29,6 +29,11 @@ ToolSource = Literal["builtin", "python", "mcp", "synthetic", "bundled", "comman
 
 Catch = bool | Iterable[type[Exception]] | None
 """The errors of a tool that the model reads; None means the default, which is all."""
+Approve = bool | Callable[[dict[str, Any], Any], Any]
+"""Whether a person must approve a call: always, never, or a function of its arguments and the run's state.
+
+The function, sync or async, returns a bool, or the reason as text.
+"""
 
 
 class Tool(BaseModel, Generic[P, R]):
@@ -57,6 +62,7 @@ class Tool(BaseModel, Generic[P, R]):
             (False), or those of the given classes. The others end the turn.
         truncate: the largest number of characters of a result; None keeps all.
         offload: whether a result of more than 30,000 characters goes to a file.
+        approve: whether a person must approve a call before it runs; see `Approve`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_assignment=True)
@@ -70,6 +76,7 @@ class Tool(BaseModel, Generic[P, R]):
     catch: Annotated[bool | frozenset[type[Exception]], BeforeValidator(catch_policy)] = True
     truncate: PositiveInt | None = None
     offload: bool = True
+    approve: Approve = Field(default=False, exclude=True, repr=False)
 
     _parameters: Parameters | None = PrivateAttr(default=None)
     _signature: tuple[Any, Signature] | None = PrivateAttr(default=None)
@@ -88,6 +95,7 @@ class Tool(BaseModel, Generic[P, R]):
             catch: bool | Iterable[type[Exception]] = ...,
             truncate: int | None = ...,
             offload: bool = ...,
+            approve: Approve = ...,
         ) -> None: ...
 
     else:
@@ -219,9 +227,11 @@ class Tool(BaseModel, Generic[P, R]):
         catch: Catch = None,
         truncate: int | None = None,
         offload: bool | None = None,
+        approve: Approve | None = None,
     ) -> "Tool[P, R]":
         """Return a copy with other settings; source and namespace are kept."""
-        changes = {"name": name, "description": description, "catch": catch, "truncate": truncate, "offload": offload}
+        changes: dict[str, Any] = {"name": name, "description": description, "catch": catch, "truncate": truncate}
+        changes |= {"offload": offload, "approve": approve}
         fields = {field: getattr(self, field) for field in Tool.model_fields}
         made: Tool[P, R] = Tool(**fields | {field: value for field, value in changes.items() if value is not None})
         made._parameters = self._parameters

@@ -527,8 +527,9 @@ def _question_of(request: Mapping[str, Any]) -> tuple[str, list[str] | None]:
     found = [each["label"] for each in listed if isinstance(each, Mapping) and "label" in each]
     if not found:
         schema = request.get("schema") or {}
-        alternatives = [schema, *(schema.get("anyOf") or ())]
-        found = next((each["enum"] for each in alternatives if isinstance(each, Mapping) and each.get("enum")), [])
+        alternatives = [each for each in (schema, *(schema.get("anyOf") or ())) if isinstance(each, Mapping)]
+        found = next((each["enum"] for each in alternatives if each.get("enum")), [])
+        found = found or [each["const"] for each in alternatives if "const" in each]
     return str(question.get("prompt") or request.get("prompt") or ""), [str(each) for each in found] or None
 
 

@@ -27,12 +27,18 @@ def text_of(prompt: HumanPrompt) -> str:
     return "\n".join(lines)
 
 
-def schema_of(prompt: HumanPrompt, *, free: bool = False) -> dict[str, Any]:
+def schema_of(
+    prompt: HumanPrompt, *, free: bool = False, parameters: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the JSON Schema of an answer.
 
     With `free`, any text and true or false are valid answers to the only question, too. Forms do not offer them: their
-    schema is marked as deprecated.
+    schema is marked as deprecated. With `parameters`, the schema of a tool's arguments, the answer may change the
+    arguments of the call to approve, or give its result.
     """
+    if _is_approval(prompt):
+        shared = {"$defs": parameters["$defs"]} if parameters is not None and "$defs" in parameters else {}
+        return {"anyOf": [*_approvals(prompt, parameters), {"type": "null", "title": "no answer"}], **shared}
     if len(prompt.questions) == 1:
         suggested = prompt.default_option if not prompt.questions[0].multiple else None
         schema: dict[str, Any] = {"anyOf": [*_schemas(prompt.questions[0]), {"type": "null"}]}
@@ -44,6 +50,33 @@ def schema_of(prompt: HumanPrompt, *, free: bool = False) -> dict[str, Any]:
     }
     whole = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     return {"anyOf": [whole, {"type": "null"}]}
+
+
+def _is_approval(prompt: HumanPrompt) -> bool:
+    first = prompt.questions[0]
+    return len(prompt.questions) == 1 and first.kind == "approval" and first.labels == list(APPROVALS)
+
+
+def _approvals(prompt: HumanPrompt, parameters: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the alternatives of an approval: in one word, or as an object with `decision`."""
+    words, *others = _schemas(prompt.questions[0])
+    found: list[dict[str, Any]] = [{"title": word, "const": word} for word in words["enum"]]
+    found.append(_decided("deny", "deny, for a reason…", reason={"type": "string", "title": "Reason"}))
+    if parameters is not None:
+        given = prompt.arguments or {}
+        members = {
+            name: {**schema, "default": given[name]} if name in given else schema
+            for name, schema in parameters.get("properties", {}).items()
+        }
+        found.append(_decided("edit", "approve with other arguments…", arguments={**parameters, "properties": members}))
+        found.append(_decided("supply", "give the result instead…", result={"title": "Result"}))
+    plain = {"type": "object", "properties": {"decision": {"enum": words["enum"]}}, "required": ["decision"]}
+    return [*found, *others, {**plain, "deprecated": True}]
+
+
+def _decided(decision: str, title: str, **member: Any) -> dict[str, Any]:
+    properties = {"decision": {"const": decision}, **member}
+    return {"type": "object", "title": title, "properties": properties, "required": list(properties)}
 
 
 def _schemas(question: HumanQuestion) -> list[dict[str, Any]]:
@@ -74,8 +107,13 @@ def answer_of(prompt: HumanPrompt, response: HumanInputResponse) -> Any:
     """Return a handler's response as JSON; raise ValueError if invalid."""
     if response.action == "cancel":
         return None
-    if response.action in APPROVALS:
-        return response.action
+    if response.action != "submit":
+        found: dict[str, Any] = {"decision": response.action}
+        found |= {"arguments": response.arguments} if response.action == "edit" else {}
+        found |= {"result": response.result} if response.action == "supply" else {}
+        found |= {"reason": response.text} if response.action == "deny" and response.text else {}
+        found |= {"by": response.by} if response.by else {}
+        return found if len(found) > 1 else response.action
     given = response.answers
     if not given:
         if response.selected_option is not None:
@@ -115,6 +153,11 @@ def response_of(prompt: HumanPrompt, answer: Any) -> HumanInputResponse:
     """Return the response for an answer in JSON."""
     if answer is None:
         return HumanInputResponse(request_id=prompt.request_id, action="cancel")
+    if isinstance(answer, Mapping) and _is_approval(prompt):
+        members = {name: answer.get(name) for name in ("arguments", "result")}
+        texts = {"text": answer.get("reason"), "by": answer.get("by")}
+        texts = {name: None if text is None else str(text) for name, text in texts.items()}
+        return HumanInputResponse(request_id=prompt.request_id, action=answer["decision"], **members, **texts)
     values = list(answer.values()) if isinstance(answer, Mapping) else [answer]
     given = [_answer(question, value) for question, value in zip(prompt.questions, values, strict=True)]
     first = given[0]

@@ -1,5 +1,6 @@
 """The tools `ask_user` and `confirm`, and the approval of calls."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from ....engine import call_info, effect, new_id
@@ -106,6 +107,13 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
     The question has the tool's name and the exact arguments; see `approval_text`. An approval is valid for these only:
     any other call is another question.
     """
+    action: Any = (await _decision(call, why)).action
+    return action if action in ("approve", "allow_session") else "deny"
+
+
+async def _decision(
+    call: ToolCall, why: str | None, seconds: float | None = None, parameters: Mapping[str, Any] | None = None
+) -> HumanInputResponse:
     arguments = dict(action_for(call).args)
     prompt = HumanPrompt(
         request_id=request_id_of(call),
@@ -115,23 +123,34 @@ async def approve_call(call: ToolCall, why: str | None = None) -> Literal["appro
         source_tool_call_id=call.id,
         arguments=arguments,
     )
-    action: Any = (await put(prompt)).action
-    return action if action in ("approve", "allow_session") else "deny"
+    return await put(prompt, seconds=seconds, parameters=parameters)
 
 
-async def is_approved(call: ToolCall, why: str, *, session: str | None = None) -> bool:
-    """Ask a person to approve a call.
+async def decision_on(
+    call: ToolCall,
+    why: str,
+    *,
+    session: str | None = None,
+    seconds: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> HumanInputResponse:
+    """Ask a person to decide about a call.
 
     An equal call that was approved for the session is approved. Without `session`, it is the run. Another process asks
-    again.
+    again. With `parameters`, the schema of the tool's arguments, the person may change them, or give the result.
     """
     key = (session or _run(), call_text(call))
     if _allowed.get(key):
-        return True
-    said = await approve_call(call, why)
-    if said == "allow_session":
+        return HumanInputResponse(action="approve")
+    response = await _decision(call, why, seconds, parameters)
+    if response.action == "allow_session":
         _allowed.keep(key, True)
-    return said != "deny"
+    return response
+
+
+async def is_approved(call: ToolCall, why: str, *, session: str | None = None) -> bool:
+    """Ask a person to approve a call; see `decision_on`."""
+    return (await decision_on(call, why, session=session)).action in ("approve", "allow_session")
 
 
 def _run() -> str:

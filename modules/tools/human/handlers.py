@@ -4,7 +4,7 @@ In a run, the engine's `on_wait` or the caller of `resume` can answer as well.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
@@ -71,11 +71,18 @@ def set_user_input_callback(callback: UserInputCallback | None) -> Token[Answere
     return answerers.set(answerers.get()._replace(callback=callback))
 
 
-async def put(prompt: HumanPrompt, understand: Callable[[Any], str] | None = None) -> HumanInputResponse:
+async def put(
+    prompt: HumanPrompt,
+    understand: Callable[[Any], str] | None = None,
+    *,
+    seconds: float | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> HumanInputResponse:
     """Put a prompt to a person and return the response.
 
     In a run, this is an `ask` of the engine, answered once and journaled. With `understand`, which turns an answer into
-    one of the labels, any text and true or false are answers, too.
+    one of the labels, any text and true or false are answers, too. If nobody answers within `seconds`, the response is
+    that of a person who cancels. See `schema_of` for `parameters`.
 
     Raises NobodyToAskError if there is neither a run nor a handler.
     """
@@ -87,9 +94,8 @@ async def put(prompt: HumanPrompt, understand: Callable[[Any], str] | None = Non
 
     document = prompt.model_dump(mode="json", exclude_defaults=True)
     try:
-        answer = await ask(
-            text_of(prompt), schema_of(prompt, free=understand is not None), details=document, on_wait=on_wait
-        )
+        schema = schema_of(prompt, free=understand is not None, parameters=parameters)
+        answer = await ask(text_of(prompt), schema, seconds, details=document, on_wait=on_wait)
     except NoRunError:
         return await _outside(prompt, answerer)
     return response_of(prompt, answer if understand is None or answer is None else understand(answer))

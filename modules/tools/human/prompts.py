@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 PromptKind = Literal["input", "choice", "approval"]
-ResponseAction = Literal["submit", "cancel", "approve", "deny", "allow_session"]
+ResponseAction = Literal["submit", "cancel", "approve", "deny", "allow_session", "edit", "supply"]
 APPROVALS = ("approve", "deny", "allow_session")
 
 
@@ -121,7 +121,9 @@ class QuestionAnswer(_Part):
 class HumanInputResponse(_Part):
     """A handler's result: the person's action, and an answer for each question.
 
-    `text` or `selected_option` may stand for the answer to a single question.
+    `text` or `selected_option` may stand for the answer to a single question. An approval may be denied with a reason
+    (`text`); `edit` approves the call with other `arguments`, and `supply` gives its `result` instead. `by` says who
+    decided.
     """
 
     request_id: str = ""
@@ -129,3 +131,6 @@ class HumanInputResponse(_Part):
     answers: list[QuestionAnswer] = []
     text: str | None = None
     selected_option: str | None = None
+    arguments: dict[str, Any] | None = None
+    result: Any = None
+    by: str | None = None

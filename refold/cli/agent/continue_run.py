@@ -28,7 +28,7 @@ def resume_agent(made: Made, path: Path | RunRef, wanted: Resume, budget: Runtim
 
     async def work(agent: Agent) -> Trajectory:
         given: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}
-        given["without_files"] = wanted.without_files
+        given |= {"without_files": wanted.without_files, "by": wanted.by}
         return await agent.resume(_source(path), wanted.value, **given)
 
     options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}

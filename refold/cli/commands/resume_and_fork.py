@@ -24,6 +24,7 @@ class Resume:
 
     value: Any = UNANSWERED
     request: str | None = None
+    by: str | None = None
     budget: dict[str, Any] = field(default_factory=dict)
     on_divergence: Literal["fail", "fork", "ignore"] = "fail"
     durability: Durability = "process"
@@ -72,7 +73,7 @@ class Going:
         def work(observers: tuple[Callable[[Record], Any], ...]) -> RunResult:
             engine = Engine(self.module, observers=observers, durability=wanted.durability, workspace=wanted.workspace)
             options: dict[str, Any] = {"on_divergence": wanted.on_divergence, "without_files": wanted.without_files}
-            return engine.resume(path, answer, request=request, budget=self.budget, **options)
+            return engine.resume(path, answer, request=request, by=wanted.by, budget=self.budget, **options)
 
         summary = watched(work, self.manner, Trace.load(path).records).under(wanted.module)
         self.path = summary.trace or path

@@ -58,7 +58,7 @@ class _Form:
                 elif variants := titled(plain):
                     titles = [str(each["title"]) for each in variants]
                     chosen = self._choice(titles, label, default, optional)
-                    typed = self.value(variants[titles.index(chosen)], "") if chosen in titles else chosen
+                    typed = self.value(variants[titles.index(chosen)], "", depth=1) if chosen in titles else chosen
                 elif fields(plain):
                     typed = self._object(plain, label, default, optional or empty, depth)
                     typed = None if typed is _SKIPPED and not optional else typed
@@ -120,7 +120,9 @@ class _Form:
             if of.get("description"):
                 self.out.print(Text(clean(str(of["description"]), lines=True), "dim"), soft_wrap=True)
             inner = str(of.get("title") or name)
-            value = self.value(field, f"{label} / {inner}" if depth else inner, name not in required, depth + 1)
+            value = self.value(
+                field, f"{label} / {inner}" if depth and label else inner, name not in required, depth + 1
+            )
             if value is not _SKIPPED:
                 filled[name] = value
         return filled

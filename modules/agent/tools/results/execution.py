@@ -18,7 +18,7 @@ from .....engine.errors import NoRunError
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage
 from ...chat.usage_scope import Spending
-from ..context import current_tool, current_tool_call
+from ..context import ContextFact, current_tool, current_tool_call
 from ..nested_json import unpacked
 from ..schema import Parameters, adapter_for, arguments_text, call_arguments
 from .errors import (
@@ -84,7 +84,8 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
         error = None  # its traceback refers to this frame
         current_tool.reset(mark)
         current_tool_call.reset(token)
-    return offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
+    outcome = offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
+    return _with_change(outcome, call)
 
 
 async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
@@ -110,8 +111,14 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
         current_tool.reset(mark)
         current_tool_call.reset(token)
     if tool.offload and is_too_long(outcome):
-        return await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
-    return outcome
+        outcome = await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
+    return _with_change(outcome, call)
+
+
+def _with_change(outcome: ToolOutcome, call: ToolCall) -> ToolOutcome:
+    """Tell the model which arguments a person or a hook has changed."""
+    edit = ContextFact("edits", default={}).resolve().get(call.id)
+    return outcome if edit is None else outcome.with_arguments(edit.arguments, edit.by or "a hook")
 
 
 def _used(inside: Spending) -> Usage | None:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import orjson
+
 from .....engine import ActionResult
 from .....traces.errors import RefoldError
 from ...chat.content import Content, content_part
@@ -76,6 +78,12 @@ class ToolOutcome:
         if usage is None or self.usage is not None:
             return self
         return replace(self, metadata={**self.metadata, USED: usage_to_dict(usage)})
+
+    def with_arguments(self, arguments: Mapping[str, Any], by: str) -> "ToolOutcome":
+        """Return the outcome of a call whose arguments `by` has changed."""
+        told = f"(arguments changed by {by}: {orjson.dumps(arguments).decode()})"
+        content = f"{told}\n{self.content}" if isinstance(self.content, str) else [content_part(told), *self.content]
+        return replace(self, content=content, metadata={**self.metadata, "edited_by": by, "arguments": dict(arguments)})
 
     @property
     def text(self) -> str:
