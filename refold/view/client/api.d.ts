@@ -176,6 +176,7 @@ export interface EffectNode {
   usage: Usage | null
   error: { type: string, message: string } | null
   cancelled: boolean, open: boolean, idempotent: boolean
+  request: Node | null, response: Node | null // what was sent and what came back; null for an action's call, which has both, and beyond 1,000 nodes of a step
   children: EffectNode[]
 }
 /** `place` is the candidate's number; below a candidate, the numbers on the way: `7.0`. */

@@ -1,16 +1,19 @@
 """One step: decision, actions, results, effects, events, branches, requests, child runs."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from ...errors import PatchError
 from ...traces.analysis.step_facts import actions_of, brief, clipped, label_of, turn_of
 from ...traces.file.children import children_of
 from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
+from ...traces.json_patch.apply import escape, look, split_pointer
 from ...traces.step import Effect, Step, told_error
 from .labels import label_below
-from .nodes import NAME, Json, Nodes, clip, error_json
+from .nodes import MEMBERS, NAME, Json, Nodes, clip, error_json
 from .open_requests import asked_in
 from .run import step_row
 
@@ -18,6 +21,8 @@ _CALLS = 500
 _EFFECTS = 500
 _EVENTS = 200
 _CANDIDATES = 500
+_SENT = 1_000
+"""The largest number of nodes of a step's requests and responses."""
 _MODES = ("act", "final", "wait", "branch")
 
 
@@ -27,14 +32,14 @@ def step(folder: Folder, trace: IndexedTrace, k: int) -> Json:
         facts, committed = trace.one(k), k < trace.count
         before = trace.one(k - 1) if k else None
         found = trace.step(k)
-    records = found.records
+        records = found.records
+        effects, more_effects = _effects(found.effects, records, trace, k)
     nodes = Nodes(trace.blobs())
     decision = found.decision
     seqs = {id(record): record.seq for record in records}
     decided = next((record for record in reversed(records) if record.kind == "decide"), None)
     place = f"r:{k}:{seqs[id(decided)]}:/decision" if decided is not None else None
     calls, more_calls = _calls(found, nodes, k, place)
-    effects, more_effects = _effects(found.effects, records)
     events = [record for record in records if record.kind == "event"]
     row = step_row(facts, committed)
     observed = (records[-1].get("observation") or {}) if committed else {}
@@ -159,7 +164,10 @@ def _outcome(call: Json, effect: Effect, nodes: Nodes, k: int) -> None:
     call["state"] = "cancelled" if effect.cancelled else "error" if call["error"] else "ok"
 
 
-def _effects(effects: Sequence[Effect], records: Sequence[Record]) -> tuple[list[Json], int]:
+def _effects(
+    effects: Sequence[Effect], records: Sequence[Record], trace: IndexedTrace, k: int
+) -> tuple[list[Json], int]:
+    nodes = Nodes(trace.blobs(), most=_SENT)
     starts = {record.seq: record.at for record in records}
     begin = next((record.at for record in records if record.kind not in ("snapshot", "resume", "end")), 0.0)
     left = _EFFECTS
@@ -187,6 +195,7 @@ def _effects(effects: Sequence[Effect], records: Sequence[Record]) -> tuple[list
             "cancelled": effect.cancelled,
             "open": effect.open,
             "idempotent": effect.idempotent,
+            **_exchange(effect, nodes, trace, k),
             "children": trees(effect.children),
         }
 
@@ -201,6 +210,25 @@ def _effects(effects: Sequence[Effect], records: Sequence[Record]) -> tuple[list
         return found
 
     return trees(effects), more
+
+
+def _exchange(effect: Effect, nodes: Nodes, trace: IndexedTrace, k: int) -> Json:
+    """Return what a call sent and what came back; an action's call has both already.
+
+    Arguments that are part of the state are read from it when the page asks for them.
+    """
+    if effect.action is not None or not isinstance(effect.args, Mapping) or nodes.left <= 0:
+        return {"request": None, "response": None}
+    sent: list[Json] = []
+    for name, value in list(effect.args.items())[:MEMBERS]:
+        place, shown, limit = f"r:{k}:{effect.seq}:/args/{escape(name)}", value, MEMBERS
+        if isinstance(value, Mapping) and isinstance(value.get("$state"), str):
+            with suppress(PatchError):
+                shown = look(trace.document(k)[0], split_pointer(value["$state"]))
+                place, limit = f"s:{k}:{value['$state']}", 0
+        sent.append(nodes.node(shown, place, key=name, limit=limit))
+    came = None if effect.open or effect.error else nodes.node(effect.result, f"r:{k}:{effect.outcome}:/result")
+    return {"request": {"kind": "object", "size": len(effect.args), "children": sent}, "response": came}
 
 
 def children(folder: Folder, records: Sequence[Record]) -> list[Json]:

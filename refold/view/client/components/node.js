@@ -113,7 +113,7 @@ function MoreMembers({ node, source, run, depth }) {
   const [failed, setFailed] = useState("")
   const { at } = node
   const load = () => /** @type {Source} */ (source).value(/** @type {string} */ (run), /** @type {string} */ (at), 0, CHUNK).then((found) => setWhole({ kind: "text", value: found.text, size: found.size, at }), (error) => setFailed(error.message))
-  return html`<div class="tr" style="padding-left:${depth * 16}px"><span class="dim">${count(node.size - (node.children ?? []).length)} more</span>${source && run && at && !whole ? html`<button type="button" class="more" onClick=${load}>Show all as JSON</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</div>
+  return html`<div class="tr" style="padding-left:${depth * 16}px">${node.children?.length ? html`<span class="dim">${count(node.size - node.children.length)} more</span>` : ""}${source && run && at && !whole ? html`<button type="button" class="more" onClick=${load}>Show all as JSON</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</div>
     ${whole && html`<${LongText} node=${whole} source=${source} run=${run} />`}`
 }
 

@@ -1,4 +1,4 @@
-"""A person acts from the page: answers, forks, resumes, verifies; real runs of real modules."""
+"""A person answers, forks, resumes and verifies from the page."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""From the list to a set and an evaluation, to their tasks and runs, and to two evaluations compared."""
+"""From the list to sets and evaluations, their tasks and runs."""
 
 import re
 
@@ -13,6 +13,7 @@ def test_an_evaluation_leads_to_the_runs_of_its_samples_and_to_a_comparison(look
     expect(rows).to_have_count(5)
     expect(page.get_by_role("row", name=re.compile("^passed"))).to_contain_text("0.667")
     expect(rows.first).to_contain_text("The answer to game is <b>24</b>.")
+    expect(rows.nth(3)).to_contain_text("exact: expected 24, got 23")
     page.get_by_role("button", name=re.compile("^no verdict")).click()
     expect(rows).to_have_count(2)
     expect(rows.last).to_contain_text("KeyError: no target")
@@ -45,6 +46,7 @@ def test_a_set_leads_to_the_runs_of_its_tasks(looking: Look, site: Site) -> None
     expect(rows).to_have_count(12)
     expect(page.get_by_text("6 of 12 tasks ended")).to_be_visible()
     expect(page.get_by_text("mean score 0.500")).to_be_visible()
+    expect(page.get_by_text("7,200 tokens")).to_be_visible()
     page.get_by_role("button", name=re.compile("^errored")).click()
     expect(rows).to_have_count(1)
     expect(rows.first).to_contain_text("<b>five times</b>")

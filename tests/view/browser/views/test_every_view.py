@@ -1,4 +1,4 @@
-"""Every view at three widths in two themes: axe finds nothing, all fits, paper and drawings follow the theme."""
+"""Every view at three widths in two themes, and on paper."""
 
 from pathlib import Path
 

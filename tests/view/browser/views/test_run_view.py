@@ -1,4 +1,4 @@
-"""A person walks through a run: by keys, by address, by the timeline, by what is looked for."""
+"""A person walks through a run: keys, address, timeline, search."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A person finds runs in the list: searched, sorted, filtered, unfolded, selected; by keys and with the mouse."""
+"""A person finds runs in the list, by keys and mouse."""
 
 import re
 import shutil

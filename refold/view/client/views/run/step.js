@@ -47,7 +47,7 @@ export function StepPanel({ run, step, source, above }) {
     ${asked.map((each) => html`<section class="sec"><h3>Asked</h3><p class="why" dir="auto">${visible(each.request.prompt)}</p>${each.expired ? html`<p class="dim">The time to answer passed.</p>` : each.answer ? html`<div class="res"><span aria-hidden="true">→</span><div><${NodeValue} node=${each.answer} source=${source} run=${run.id} /></div></div>` : html`<p class="dim">Not answered yet.</p>`}</section>`)}
     ${step.value && !step.asked.length && html`<section class="sec"><h3>Value</h3><${NodeValue} node=${step.value} source=${source} run=${run.id} /></section>`}
     ${step.children.filter((each) => each.kind !== "candidate").length > 0 && html`<section class="sec"><h3>Child runs</h3>${step.children.filter((each) => each.kind !== "candidate").map((each) => html`<p class="row"><span class="dim">${each.kind}</span>${each.here ? html`<a class="mono" href=${`#/run/${encodeURIComponent(each.run)}`}>${shortId(oneLine(each.run))}</a>` : html`<span class="mono">${shortId(oneLine(each.run))}</span><span class="dim">not here</span>`}</p>`)}</section>`}
-    <${Effects} effects=${step.effects} more=${step.more_effects} />
+    <${Effects} effects=${step.effects} more=${step.more_effects} source=${source} run=${run.id} />
     ${step.events.length > 0 && html`<section class="sec"><h3>Events</h3>${step.events.map((event) => html`<div class="event"><span>${oneLine(event.name, 60)}</span><div>${event.data.kind === "object" && !event.data.size ? "" : html`<${NodeValue} node=${event.data} source=${source} run=${run.id} />`}</div></div>`)}${step.more_events > 0 && html`<p class="dim">${count(step.more_events)} more</p>`}</section>`}
   </div>`
 }
