@@ -22,7 +22,7 @@ from refold.cli import cli
 
 AGENT = """
 import os, signal, sys, time
-from refold import Action, AgentModule, Decision, StateSchema, charge, emit; from refold.engine import Usage
+from refold import Action, AgentModule, Decision, StateSchema, charge, emit
 
 class CountState(StateSchema):
     n: int = 0

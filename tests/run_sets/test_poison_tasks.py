@@ -120,7 +120,7 @@ import os, sys
 from pathlib import Path
 import anyio
 from refold import AgentModule, Decision, StateSchema, effect, perform
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.modules.rate_limits import request_slot
 
 @effect(idempotent=True)
@@ -129,7 +129,7 @@ async def pay() -> bool:
     if not first.exists():
         first.touch()
         os._exit(7)
-    async with request_slot(at_most=Usage(cost=2.0)) as slot:
+    async with request_slot(at_most=CallUsage(cost=2.0)) as slot:
         slot.used(1, 1.0)
     return True
 

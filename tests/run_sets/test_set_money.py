@@ -689,7 +689,7 @@ PAYING = """
 import os, sys
 import anyio
 from refold import Action, AgentModule, Decision, StateSchema, Task, effect, perform
-from refold.engine import Usage
+from refold.engine import CallUsage
 from refold.modules.rate_limits import request_slot
 from refold.modules.run_sets import run_set, shared_budget
 
@@ -698,7 +698,7 @@ shared_budget.STALE_SECONDS = 3.0
 
 @effect(idempotent=True)
 async def pay() -> bool:
-    async with request_slot(at_most=Usage(cost=0.05)) as slot:
+    async with request_slot(at_most=CallUsage(cost=0.05)) as slot:
         with open("paid", "a") as paid:
             paid.write("x")
         await anyio.sleep(0.05)
