@@ -169,7 +169,7 @@ class Edit(Reaction):
 
 @dataclass(eq=False)
 class Supply(Reaction):
-    """On ToolStart, take `result` for the call's result instead of running the call.
+    """On ToolStart, take `result` instead of running the call.
 
     In answers, `Supply` gives the result of a call that waits for an approval. `by` says who gave it.
     """

@@ -61,7 +61,7 @@ async def asked(
 
 
 def approval_hook(policy: Any) -> Hook:
-    """Return the hook that asks about calls of tools with `approve`, unless the policy has asked."""
+    """Return the hook that asks about calls of tools with `approve`."""
     somebody, seconds = not getattr(policy, "is_autonomous", False), getattr(policy, "approval_seconds", None)
 
     async def approve(event: ToolStart) -> Reaction | None:

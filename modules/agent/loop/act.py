@@ -152,7 +152,9 @@ class Acting:
         return CurrentTurn(state.task, self.step, state.system, state.messages, answer, session, state, tools)
 
     async def _decide_calls(self) -> None:
-        """Let hooks deny, change and answer calls: fill in `settled`, `edits` and `policy_decisions`.
+        """Let hooks deny, change and answer calls.
+
+        Fills in `settled`, `edits` and `policy_decisions`.
 
         If a reaction ends the run, no call runs and every call gets a result.
         """

@@ -68,7 +68,7 @@ def hooks_of(policy: Policy | None) -> list[Hook]:
 
 
 def approval_hooks(policy: Policy | None, tools: Sequence[Tool[..., Any]]) -> list[Hook]:
-    """Return the hook that asks about calls of tools with `approve`, if there are any."""
+    """Return the hook that asks about tools with `approve`, if any."""
     if not any(tool.approve is not False for tool in tools):
         return []
     return [import_module("....policies.approval", __name__).approval_hook(policy)]

@@ -27,7 +27,7 @@ def external(
     returns: Any = None,
     seconds: float | None = None,
 ) -> Tool[..., Any]:
-    """Return a tool that has no code: a client, such as a browser, answers its calls.
+    """Return a tool without code, whose calls a client answers.
 
     A call waits like a question to a person: `resume(trace, value, request=id)` and `on_wait` give its result. The
     request's `details["details"]` have the tool's name, its arguments and the call's id.

@@ -58,7 +58,7 @@ def _is_approval(prompt: HumanPrompt) -> bool:
 
 
 def _approvals(prompt: HumanPrompt, parameters: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the alternatives of an approval: in one word, or as an object with `decision`."""
+    """Return the alternatives of an approval: words, or objects."""
     words, *others = _schemas(prompt.questions[0])
     found: list[dict[str, Any]] = [{"title": word, "const": word} for word in words["enum"]]
     found.append(_decided("deny", "deny, for a reason…", reason={"type": "string", "title": "Reason"}))
