@@ -30,23 +30,31 @@ _LISTS = {"tools/list": "tools", "tools/call": "content"}
 """The member of a method's result in which one malformed item must not take the others along."""
 MOST_TOOLS = 2_000
 """The most tools of a server; a model accepts far fewer, and each costs time in every run."""
-_BETWEEN = "\ufeff\ufffd\0 \t\r\n[,"
-"""What may stand before a message on its line."""
+_LATE = object()
 _HALF = re.compile("[\ud800-\udfff]")
 _START = re.compile(r'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
 _NEXT = re.compile(r'\{\s*"jsonrpc"\s*:')
 """The start of a message after a broken one, whose own members may be called `id` or `error`."""
+_WORDS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|true|false|null')
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]', re.DOTALL)
 _VALUE = re.compile(r"""\s*:\s*("[^"\\]{0,99}"|-?\d{1,18}(?![\d.eE]))?""")
 
 
 class OpenRequests:
-    """The open requests of a connection, and the reader of their answers."""
+    """The open requests of a connection, and the reader of their answers.
+
+    `begun` has the lines of a message that is spread over lines.
+    """
 
     def __init__(self) -> None:
         self._open: dict[Any, tuple[str, str]] = {}
         self._last = -1
+        self._lost = ""
+        self._unnamed = 0
+        self._owners: set[Any] = set()
         self._noted: int | None = None
+        self.begun = bytearray()
+        self._opened = 0
 
     def sent(self, number: Any, method: str | None, params: Mapping[str, Any] | None) -> None:
         """Note a message to the server."""
@@ -54,32 +62,56 @@ class OpenRequests:
         if number is None:
             self._noted = self._last
             if method == "notifications/cancelled":
-                self._open.pop(params.get("requestId"), None)
+                self._open.pop(number := params.get("requestId"), None)
+                self._owners.discard(number)
         elif method is not None:
             self._open[number] = method, (params.get("_meta") or {}).get(_VERSION, _HANDSHAKE)
             self._last = max(self._last, number if isinstance(number, int) else -1)
+
+    def read_line(self, line: bytes) -> list[dict[str, Any]]:
+        """Return the messages that end with a line.
+
+        An empty line stands for a pause. A message may be spread over lines of whole JSON tokens, until its brackets
+        are closed. Another line, the start of another message or a pause ends what is begun.
+        """
+        opened = opened_brackets(line)
+        begun = self.begun
+        if begun and line and opened is not None and not _NEXT.match(_text(line[:_SHOWN])):
+            begun += b"\n" + line
+            self._opened += opened
+            if self._opened > 0:
+                return []
+            line = b""
+        messages = self.read(bytes(begun)) if begun else []
+        self.begun, self._opened = bytearray(), 0
+        if opened and opened > 0 and line.lstrip()[:1] in (b"{", b"["):
+            self.begun, self._opened = bytearray(line), opened
+        elif line.strip():
+            messages += self.read(line)
+        return messages
 
     def read(self, data: bytes | str, number: Any = None) -> list[dict[str, Any]]:
         """Return a text's messages, as the package accepts them.
 
         Text that is no JSON, and JSON that is no message, is skipped with a line in the log: programs print such lines.
+        After other text, as in a line of a log, only an answer of an open request is a message.
         An answer that names no request (truncated before its id, an id of a wrong type) is that of the only open one;
-        with several open requests, it is skipped. If `number` is given, the text is a reply to this request, and its
-        answer is that of the request, whatever it names.
+        with several open requests, it is decided once the others have answers. If `number` is given, the text is a
+        reply to this request, and its answer is that of the request, whatever it names.
         """
         messages: list[dict[str, Any]] = []
         is_skipped = True
-        for document, text in _documents(data):
+        for document, text, is_printed in _documents(data):
             if document is None:
                 members = _top_members(text)
                 is_answer = bool(members.keys() & {"jsonrpc", "result", "error"}) and "method" not in members
             else:
                 members, is_answer = document, _is_answer(document)
+            named = members.get("id") if is_answer and number is None else number
+            if is_printed and (document is None or not is_answer or self._owner(named) in (None, _LATE)):
+                continue
             if is_answer:
-                owner = number if number is not None else self._owner(members.get("id"))
-                if owner is None and (owner := self._only(members)) is not None:
-                    document = None
-                messages += self._answered(owner, document, text)
+                messages += self._answered(named, document, text, "error" in members)
             elif document is None or not _is_message(document):
                 continue
             else:
@@ -93,43 +125,46 @@ class OpenRequests:
         """Return the messages in a reply, which ends its request."""
         return [*self.read(data, number), *self._unreadable(number, _text(data))]
 
-    def _answered(self, number: Any, answer: dict[str, Any] | None, text: str) -> Iterator[dict[str, Any]]:
+    def _answered(
+        self, named: Any, answer: dict[str, Any] | None, text: str, is_error: bool
+    ) -> Iterator[dict[str, Any]]:
         """Yield the answer of a request; None stands for an unparsed one."""
-        if number not in self._open:
-            return
-        method, version = self._open[number]
-        try:
-            if answer is None or ("result" in answer and answer.get("error") is not None):
-                raise ValueError
-            jsonrpc_message_adapter.validate_python(message := {**answer, "id": number}, by_name=False)
-            if method in _LISTS and "result" in message:
-                message["result"] = _mended(method, version, message["result"])
-        except ValueError:
-            yield from self._unreadable(number, text)
+        number = self._owner(named)
+        if number is _LATE or (number is None and is_error and self._noted is not None):
+            return  # some servers answer notifications: with errors, which can name no request
+        if number is None:
+            self._unnamed, self._owners, self._lost = self._unnamed + 1, set(self._open), text
         else:
-            del self._open[number]
-            yield message
-        if self._noted is not None and number > self._noted:
-            self._noted = None
+            method, version = self._open[number]
+            try:
+                if answer is None or ("result" in answer and answer.get("error") is not None):
+                    raise ValueError
+                jsonrpc_message_adapter.validate_python(message := {**answer, "id": number}, by_name=False)
+                if method in _LISTS and "result" in message:
+                    message["result"] = _mended(method, version, message["result"])
+            except ValueError:
+                yield from self._unreadable(number, text)
+            else:
+                del self._open[number]
+                yield message
+            self._owners.discard(number)
+            if self._noted is not None and number > self._noted:
+                self._noted = None
+        if self._owners and len(self._owners) <= self._unnamed:
+            for owner in self._owners:
+                yield from self._unreadable(owner, self._lost)
+            self._owners = set()
+        self._unnamed = self._unnamed if self._owners else 0
 
     def _owner(self, named: Any) -> Any:
-        """Return the open request that an id names, or None."""
+        """Return the open request that an id names, None, or _LATE."""
         if isinstance(named, str) and named.isascii() and named.removeprefix("-").isdigit() and len(named) < _SHOWN:
             named = int(named)
         if isinstance(named, bool) or not isinstance(named, int | float | str):
             return None
-        return next((number for number in self._open if number == named), None)
-
-    def _only(self, members: Mapping[str, Any]) -> Any:
-        """Return the only open request, for an answer that names none.
-
-        Returns None for a late answer, and for an error after a notification, which some servers answer.
-        """
-        named = members.get("id")
-        is_late = isinstance(named, int) and not isinstance(named, bool) and 0 <= named <= self._last
-        if is_late or len(self._open) != 1 or ("error" in members and self._noted is not None):
-            return None
-        return next(iter(self._open))
+        if named in self._open:
+            return next(number for number in self._open if number == named)
+        return _LATE if isinstance(named, int) and 0 <= named <= self._last else None
 
     def _unreadable(self, number: Any, text: str) -> Iterator[dict[str, Any]]:
         if self._open.pop(number, None) is not None:
@@ -141,10 +176,11 @@ def _text(data: bytes | str) -> str:
     return data.decode("utf-8", "replace") if isinstance(data, bytes) else data
 
 
-def _documents(data: bytes | str) -> Iterator[tuple[Any, str]]:
+def _documents(data: bytes | str) -> Iterator[tuple[Any, str, bool]]:
     """Yield each JSON document of a text, with its text.
 
-    None stands for a document that cannot be parsed. What UTF-8 cannot carry becomes U+FFFD.
+    The third value says whether other text is before it. None stands for a document that cannot be parsed. What UTF-8
+    cannot carry becomes U+FFFD.
     """
     try:
         whole = from_json(data)
@@ -152,19 +188,19 @@ def _documents(data: bytes | str) -> Iterator[tuple[Any, str]]:
         pass
     else:
         for each in whole if isinstance(whole, list) else [whole]:
-            yield each, json.dumps(each, ensure_ascii=False, default=str)
+            yield each, json.dumps(each, ensure_ascii=False, default=str), False
         return
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_distinct)
-    text = _text(data).lstrip(_BETWEEN)
-    while _START.match(text):
+    text, end, is_printed = _text(data), 0, False
+    while (start := _START.search(text, end)) is not None:
+        is_printed = is_printed or bool(text[end : start.start()].strip("\ufeff\ufffd\0 \t\r\n[,"))
         try:
-            document, end = decoder.raw_decode(text)
+            document, end = decoder.raw_decode(text, start.start())
             document = from_json(_HALF.sub("\ufffd", json.dumps(document, ensure_ascii=False)))
         except (ValueError, RecursionError):
-            following = _NEXT.search(text, 1)
+            following = _NEXT.search(text, start.end())
             document, end = None, following.start() if following else len(text)
-        yield document, text[:end]
-        text = text[end:].lstrip(_BETWEEN)
+        yield document, text[start.start() : end], is_printed
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -173,6 +209,17 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({_HALF.sub("\ufffd", name) for name in document}) < len(document):
         raise ValueError
     return document
+
+
+def opened_brackets(line: bytes | bytearray) -> int | None:
+    """Return how many brackets a line of whole JSON tokens opens.
+
+    Returns None for any other line.
+    """
+    rest = _WORDS.sub(b"", line)
+    if rest.translate(None, b"{}[],:+-.eE0123456789 \t\r\n"):
+        return None
+    return sum(map(rest.count, b"{[")) - sum(map(rest.count, b"}]"))
 
 
 def _top_members(text: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from mcp.os.win32.utilities import (
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from .answers import OpenRequests
+from .answers import OpenRequests, opened_brackets
 from .errors import MCPConnectionError
 
 log = logging.getLogger("refold")
@@ -36,6 +36,8 @@ package.
 _FLUSH_SECONDS = 0.5
 """The longest time in seconds for writing accepted messages before the input is closed."""
 _LOOK_SECONDS = 0.01
+_PAUSE_SECONDS = 0.5
+"""The longest pause in seconds within a message that is spread over lines, or before the end of its line."""
 _GONE_HERE = (anyio.ClosedResourceError, anyio.BrokenResourceError)
 """Errors of a stream of this process after one of its ends is closed."""
 _GONE = (anyio.EndOfStream, *_GONE_HERE, OSError)
@@ -65,10 +67,10 @@ async def child_streams(
     answers = OpenRequests()
 
     async def read() -> None:
-        async with aclosing(_lines(process.stdout, server, max_line_bytes)) as lines:
+        async with aclosing(_lines(process.stdout, server, max_line_bytes, answers)) as lines:
             with suppress(*_GONE_HERE):
                 async for line in lines:
-                    for each in answers.read(line):
+                    for each in answers.read_line(line):
                         message = jsonrpc_message_adapter.validate_python(each, by_name=False)
                         await received.send(SessionMessage(message))
         await received.aclose()  # not after an error, which must reach the calls before "connection closed" does
@@ -108,16 +110,26 @@ async def child_streams(
             stream.close()
 
 
-async def _lines(output: ByteReceiveStream, server: str, most: int) -> AsyncGenerator[bytes]:
-    """Yield the lines of an output, without an incomplete last line."""
-    line = bytearray()
-    while True:
-        try:
-            *ended, rest = (await output.receive()).split(b"\n")
-        except _GONE:
-            return
+async def _lines(output: ByteReceiveStream, server: str, most: int, answers: OpenRequests) -> AsyncGenerator[bytes]:
+    """Yield the lines of an output, without an incomplete last line.
+
+    After a pause, and at the end, a line without its end is yielded if its JSON is complete. An empty line stands for
+    a pause in a message that is spread over lines.
+    """
+    line, is_paused, is_open = bytearray(), False, True
+    while is_open:
+        chunk = b""
+        with anyio.move_on_after(_PAUSE_SECONDS if (line or answers.begun) and not is_paused else None) as pause:
+            try:
+                chunk = await output.receive()
+            except _GONE:
+                is_open = False
+        is_paused = pause.cancelled_caught
+        if (is_paused or not is_open) and opened_brackets(line) == 0:
+            chunk = b"\n"
+        *ended, rest = chunk.split(b"\n")
         for end in ended:
-            _check(len(line) + len(end), server, most)
+            _check(len(answers.begun) + len(line) + len(end), server, most)
             yield bytes(line + end)
             line.clear()
         line += rest

@@ -80,14 +80,22 @@ READ = {
     "an unknown block": HEAD + '"result":{"content":[{"type":"hologram","d":1},{"type":"text","text":"T"},7]}}',
     "two objects": HEAD + f'"result":{TEXT}}}{{}}',
     "ended by NUL bytes": HEAD + f'"result":{TEXT}}}\0\0',
+    "after text of a log, its id last": f'INFO {{}} [x] sent {{"jsonrpc":"2.0","result":{TEXT},"id":@}} in 3 ms',
     "after half a message": '{"jsonrpc":"2.0","method":"notifications/mess' + HEAD + f'"result":{TEXT}}}',
     "an error of null beside the result": HEAD + f'"result":{TEXT},"error":null}}',
 }
-NAMES = [*UNREADABLE, *WRONG_ID, *READ]
+SPREAD = {
+    "written over lines": json.dumps(json.loads((HEAD + f'"result":{TEXT}}}').replace("@", '"@"')), indent=2),
+    "begun and left": HEAD,
+    "half of it, then something printed": HEAD + '"result":{"content":[]\nhello',
+}
+"""The same over lines, which only stdio has."""
+NAMES = [*UNREADABLE, *WRONG_ID, *READ, *SPREAD]
 RAW = [
     *UNREADABLE.values(),
     *(f'{{"jsonrpc":"2.0","id":{i},"result":{TEXT}}}' for i in WRONG_ID.values()),
     *READ.values(),
+    *SPREAD.values(),
 ]
 SCHEMA = {"type": "object", "properties": {"which": {"type": "integer"}}}
 TOOLS: list[Any] = [{"name": name, "inputSchema": SCHEMA} for name in ("raw", "up")]
@@ -179,7 +187,7 @@ async def call(client: MCPClient, name: str, **arguments: Any) -> str:
 async def test_every_answer_ends_its_call_and_the_server_works_on(transport: str, tmp_path: Path) -> None:
     said = {}
     async with connected(transport, tmp_path) as client:
-        for which, name in enumerate(NAMES):
+        for which, name in enumerate(NAMES if transport == "stdio" else NAMES[: -len(SPREAD)]):
             said[name] = await call(client, "raw", which=which), await call(client, "up")
     assert len(said) >= 50
     its_own = transport not in ("stdio", "/sse")  # an answer over streamable HTTP needs no id to belong to its request
@@ -187,7 +195,7 @@ async def test_every_answer_ends_its_call_and_the_server_works_on(transport: str
     def check(name: str) -> None:
         raw, up = said[name]
         assert up == "up"
-        if name in UNREADABLE or (name in WRONG_ID and not its_own):
+        if name in UNREADABLE or name in list(SPREAD)[1:] or (name in WRONG_ID and not its_own):
             assert "MCPProtocolError" in raw
             assert "MCP server 's' answered, but unreadable" in raw
         else:
@@ -215,7 +223,6 @@ async def test_what_programs_print_is_no_answer(tmp_path: Path) -> None:
         '"jsonrpc"',
         "",
         "\0",
-        'DEBUG {"jsonrpc":"2.0","id":1,"result":{"content":[]}}',
     ]
     answers = OpenRequests()
     answers.sent(1, "tools/call", {"name": "x"})
@@ -226,21 +233,40 @@ async def test_what_programs_print_is_no_answer(tmp_path: Path) -> None:
     assert answers.read(json.dumps(result)) == []  # a second one is late
 
 
-async def test_an_answer_without_an_id_is_that_of_the_only_open_request() -> None:
+async def test_lines_of_a_log_are_no_messages_of_the_server() -> None:
+    """What a line names after other text is a message only if it answers an open request, whole."""
     answers = OpenRequests()
-    answers.sent(1, "tools/call", {})
+    for number in (1, 2):
+        answers.sent(number, "tools/call", {"name": "x"})
+    result = '"result":{"content":[]}}'
+    for printed in (
+        'DEBUG {"jsonrpc":"2.0","id":1,"method":"tools/call"}',
+        'DEBUG {"jsonrpc":"2.0","id":1,"result":{"con...',
+        'DEBUG {"jsonrpc":"2.0","id":7,' + result,
+        'DEBUG {"jsonrpc":"2.0","id":null,' + result,
+    ):
+        assert answers.read_line(printed.encode()) == []
+    both = answers.read_line(f'{{"jsonrpc":"2.0","id":2,{result}{{"jsonrpc":"2.0","id":1,{result}'.encode())
+    assert [(each["id"], "error" in each) for each in both] == [(2, False), (1, False)]
+
+
+async def test_an_answer_without_an_id_is_that_of_the_request_that_is_left() -> None:
+    answers = OpenRequests()
+    for number in (1, 2, 3):
+        answers.sent(number, "tools/call", {})
     answers.sent(None, "notifications/initialized", None)
-    unnamed = '{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}'
-    assert answers.read(unnamed) == []  # to the notification
-    answers.sent(2, "tools/call", {})
-    assert [each["id"] for each in answers.read('{"jsonrpc":"2.0","id":2,"result":{"content":[]}}')] == [2]
-    answers.sent(3, "tools/call", {})
-    assert answers.read(unnamed) == [], "either call may be meant"
-    answers.sent(None, "notifications/cancelled", {"requestId": 1})
-    assert [each["id"] for each in answers.read('{"jsonrpc":"2.0","id":1,"result":{}}')] == []
+    assert (
+        answers.read('{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no"}}') == []
+    )  # to the notification
     answers.sent(4, "tools/call", {})
     assert [each["id"] for each in answers.read('{"jsonrpc":"2.0","id":4,"result":{"content":[]}}')] == [4]
-    assert [(each["id"], "error" in each) for each in answers.read(unnamed)] == [(3, True)]
+    assert answers.read('{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"m"}}') == []
+    answers.sent(5, "tools/call", {})  # cannot be meant
+    assert [each["id"] for each in answers.read('{"jsonrpc":"2.0","id":2,"result":{"content":[]}}')] == [2]
+    answers.sent(None, "notifications/cancelled", {"requestId": 1})
+    assert [each["id"] for each in answers.read('{"jsonrpc":"2.0","id":1,"result":{}}')] == []
+    last = answers.read('{"jsonrpc":"2.0","id":5,"result":{"content":[]}}')
+    assert [(each["id"], "error" in each) for each in last] == [(5, False), (3, True)]
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60), st.binary(max_size=6), st.integers(0, 60))
