@@ -47,6 +47,8 @@ class Says:
     model: str = ""
     signature: str = "signed"
     """That of the reasoning, in Anthropic's API."""
+    is_left_open: bool = False
+    """Whether a stream has no end after its mark of the end, as some proxies leave it."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +234,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not self._is_anthropic:
             self._chunk(b"data: [DONE]\n\n")
+        if says.is_left_open:
+            self._hang(250)
         self._chunk(b"")
 
     def _chunk(self, data: bytes) -> None:

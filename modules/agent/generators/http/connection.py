@@ -10,6 +10,7 @@ from contextlib import aclosing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from anyio.lowlevel import RunVar
 
 from .....traces.secret_table import without_logins
@@ -29,6 +30,8 @@ SILENCE = 600.0
 _CONNECTING = 30.0
 _IDLE = 30.0
 """The seconds that an unused connection is kept."""
+_CLOSING = 1.0
+"""The seconds that a server has to end a stream after its marked end."""
 _SHOWN = 200
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 """The prefixes of an event stream's lines."""
@@ -66,8 +69,11 @@ async def ask(
                 async for document in documents:
                     for piece in _take(document, take):
                         yield piece
-    except GeneratorError:
-        raise
+                    if document is None:
+                        break
+                with anyio.move_on_after(_CLOSING):  # a connection whose answer was read to its end is used again
+                    async for _ in documents:
+                        pass
     except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
         raise FatalGeneratorError(
             f"No request can be sent to {without_logins(address)}: {error}", provider_error=type(error).__name__
@@ -76,7 +82,7 @@ async def ask(
         told = _BrokenError(str(error) or f"the connection broke: {type(error).__name__}")
         told.__cause__ = error
         raise provider_error_of(told, secret, address) from None
-    except (_ServerError, ImportError) as error:  # ImportError: a proxy of a kind that needs another package
+    except (GeneratorError, _ServerError, ImportError) as error:  # ImportError: a proxy needs another package
         raise provider_error_of(error, secret, address) from None
 
 

@@ -122,9 +122,15 @@ class HTTPGenerator(ListedGenerator):
 def _headers(params: GenerateParams) -> dict[str, str]:
     """Return the caller's own headers.
 
-    Raises FatalGeneratorError if they are no mapping of texts.
+    Raises FatalGeneratorError, which shows no value, if they are no mapping of texts that a header can hold.
     """
     own = params.extra.get("extra_headers") or {}
     if not isinstance(own, dict) or not all(isinstance(value, str) for value in own.values()):
         raise FatalGeneratorError("extra_headers must be a mapping of names to texts")
-    return {name.lower(): value for name, value in own.items()}
+    headers = {name.lower(): value.strip() for name, value in own.items()}
+    for name, value in headers.items():
+        if not (f"{name}{value}".isascii() and value.isprintable()):
+            raise FatalGeneratorError(
+                f"The header {name!r:.80} of extra_headers has a character that no header can hold."
+            )
+    return headers

@@ -66,11 +66,11 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
     """
     own = next((cause for cause in _causes(error) if isinstance(cause, GeneratorError)), None)
     if own is not None:
+        own.message = _without(own.message, secret)
+        own.args = (own.message,)
         return own
     status = _status(error)
-    message = _message(error)
-    if secret and len(secret) >= MIN_LENGTH:
-        message = message.replace(secret, "<redacted:api_key>")
+    message = _without(_message(error), secret)
     facts: dict[str, Any] = {
         "status": status,
         "retry_after": _retry_after(error),
@@ -82,6 +82,10 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
         message = f"nothing answers at {place}; is the server running? ({message})"
         facts["status"] = None
     return kind(message, **facts)
+
+
+def _without(message: str, secret: str | None) -> str:
+    return message.replace(secret, "<redacted:api_key>") if secret and len(secret) >= MIN_LENGTH else message
 
 
 def _message(error: BaseException) -> str:

@@ -245,6 +245,16 @@ def test_a_generators_own_deadline_holds_too_and_a_key_is_in_no_error() -> None:
     error, _ = failure(Fails(401, "Incorrect API key provided: sk-not-a-key."))
     assert "provided: <redacted:api_key>." in str(error)
     assert "sk-not-a-key" not in repr(error.__cause__)
+    for page in ("no such key: sk-not-a-key", "<html>sk-not-a-key</html>"):
+        error, _ = failure(Raw(page))
+        assert "<redacted:api_key>" in str(error)
+        assert "sk-not-a-key" not in repr(error)
+
+
+def test_a_stream_whose_end_is_marked_is_whole_though_its_connection_stays_open() -> None:
+    with ModelServer(Says("hi", is_left_open=True)) as server:
+        assert ask(model(server), shown=[]).message.content == "hi"
+        assert server.gone.wait(200)
 
 
 def test_halves_of_characters_are_replaced_before_they_reach_a_state(streamed: bool) -> None:
@@ -530,6 +540,12 @@ def test_headers_of_ones_own_are_sent_and_are_not_in_the_body() -> None:
     _, server = answer(Says("hi"), params=GenerateParams(extra={"extra_headers": {"X-Team": "blue"}}))
     assert server.requests[0].headers["x-team"] == "blue"
     assert "extra_headers" not in server.requests[0].body
+    _, server = answer(Says("hi"), params=GenerateParams(extra={"extra_headers": {"X-Key": "from-a-file\n"}}))
+    assert server.requests[0].headers["x-key"] == "from-a-file"
+    for value in ("secret-é", "secret\nword"):
+        error, server = failure(Says("hi"), params=GenerateParams(extra={"extra_headers": {"X-Key": value}}))
+        assert (type(error), server.requests) == (FatalGeneratorError, [])
+        assert "The header 'x-key' of extra_headers has a character that no header can hold." in str(error)
 
 
 def test_thoughts_and_marks_of_another_provider_do_not_reach_openai_itself() -> None:
