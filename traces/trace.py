@@ -113,6 +113,13 @@ class Trace:
         trace._lines.check_tail()
         return trace
 
+    def reload(self) -> "Trace":
+        """Return the trace as it is now in its file, store or memory."""
+        if (where := self.place or self.path) is not None:
+            return Trace.load(where)
+        memory = self._memory_store()
+        return Trace(memory.read(), blobs=MemoryBlobs(memory.blobs), memory=memory)
+
     @classmethod
     def from_bytes(cls, data: bytes, *, path: Path | None = None, blobs: dict[str, bytes] | None = None) -> Self:
         """Make a trace from a file's bytes, with `blobs` by their hash.

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from copy import copy
 from dataclasses import replace
@@ -64,6 +64,8 @@ class Running(Generic[Out]):
         self._given = trajectory
         self._metadata = message_metadata
         self.trajectory: Trajectory[Out] = trajectory if trajectory is not None else agent.trajectory
+        self._earlier: Callable[[], Trace] | None = None
+        """Loads the run that a stream resumes, until its earlier records are read."""
         self.result: RunResult | None = None
         """The result of a run that was streamed, once it has ended."""
 
@@ -124,12 +126,11 @@ class Running(Generic[Out]):
 
     @asynccontextmanager
     async def streamed(
-        self, run: AbstractAsyncContextManager[RunStream], before: Iterable[Record] = ()
+        self, run: AbstractAsyncContextManager[RunStream], earlier: Callable[[], Trace] | None = None
     ) -> AsyncIterator["EventStream"]:
-        """Enter a run and yield its events; `before` are its earlier records."""
+        """Enter a run and yield its events; `earlier` loads a resumed run."""
+        self._earlier = earlier
         projector = Projector(generator=self.agent.generator, output=self.agent.output_spec)
-        for record in before:
-            projector.feed(record)
         stream: RunStream | None = None
         pieces = Pieces(listener())
         try:
@@ -137,7 +138,7 @@ class Running(Generic[Out]):
                 with listening(pieces.take):  # the run inherits the listener, but the reader of the events does not
                     stream = pieces.stream = await stack.enter_async_context(run)
                 events = await stack.enter_async_context(aclosing(self._events(stream, projector)))
-                yield EventStream(events, self._records(before, stream, projector))
+                yield EventStream(events, self._records(stream, projector))
         finally:
             if stream is not None:
                 await self._rest(stream, projector)
@@ -157,16 +158,29 @@ class Running(Generic[Out]):
             else:
                 return
 
-    async def _records(
-        self, before: Iterable[Record], stream: RunStream, projector: Projector
-    ) -> AsyncGenerator[Record]:
-        for record in before:
-            yield record
+    async def _records(self, stream: RunStream, projector: Projector) -> AsyncGenerator[Record]:
         async for record in stream:
+            for each in self._before(record, projector):
+                yield each
             await self._projected(record, projector)
             yield record
+        if stream.error is None:
+            for each in self._before(None, projector):
+                yield each
+
+    def _before(self, first: Record | None, projector: Projector) -> list[Record]:
+        """Return a resumed run's records before its first new one, once.
+
+        They are read when that record shows that the run is locked: until then, others may write.
+        """
+        load, self._earlier = self._earlier, None
+        found = [each for each in load().records if first is None or each.seq < first.seq] if load is not None else []
+        for each in found:
+            projector.feed(each)
+        return found
 
     async def _projected(self, record: Record, projector: Projector) -> list[AgentEvent]:
+        self._before(record, projector)
         events = projector.feed(record)
         self.trajectory.events += [event for event in events if isinstance(event, KEPT)]
         await tell_end(self.agent, events)
@@ -295,10 +309,10 @@ async def streamed_on(agent: RunsGoals[Any], **how: Any) -> AsyncIterator["Event
     """Resume or fork a run and yield its events; see `Agent.stream`."""
     async with entered(agent.tools):
         engine, how = await _continuing(agent, **how)
-        before = engine.load(how["resume"]).records if "resume" in how else ()
+        earlier = engine.load(how["resume"]).reload if "resume" in how else None
         running = Running(agent, "", False, Trajectory())
         try:
-            async with running.streamed(engine.stream(**how), before) as events:
+            async with running.streamed(engine.stream(**how), earlier) as events:
                 yield events
         finally:
             if running.result is not None:
@@ -317,7 +331,8 @@ async def _continuing(
     """Return the engine that continues a run, and its arguments."""
     if resume is not None:
         engine = _engine_with(agent, _steps_before(agent.trajectory, resume), deps)
-        budget = _budget_beyond(engine, engine.load(resume), budget)
+        present = resume.reload() if isinstance(resume, Trace) else engine.load(resume)
+        budget = _budget_beyond(engine, present, budget)
         answer = _answer(how.pop("value", UNANSWERED), how.get("by"))
         return engine, {"resume": resume, "value": answer, "budget": budget, **how}
     engine = _engine_with(agent, None, deps)

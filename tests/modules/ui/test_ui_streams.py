@@ -19,7 +19,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from refold.engine import Engine, ask
-from refold.errors import TraceNotFoundError, UsageError
+from refold.errors import TraceNotFoundError, UsageError, WaitAnsweredError
 from refold.modules.agent import Agent, Message, tool
 from refold.modules.agent.generators import (
     FatalGeneratorError,
@@ -222,6 +222,32 @@ def test_a_stream_ends_with_a_question_and_goes_on_with_its_answer(tmp_path: Pat
     anyio.run(main)
 
 
+@pytest.mark.parametrize("kept", ["folder", "memory"])
+def test_a_resumed_stream_has_all_records_though_its_trace_was_read_before_others_resumed_it(
+    kept: str, tmp_path: Path
+) -> None:
+    question = {"calls": [{"name": "which", "arguments": {"of": "color"}}]}
+
+    async def main() -> None:
+        agent = an_agent(tmp_path, question, question, "Red.")
+        if kept == "memory":
+            agent.engine = {}
+        trace = (await agent.run("go")).trace
+        await agent.resume(trace, "red")
+        feed = Feed(agent.stream(None, resume=trace, value="blue"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(feed.run)
+            assert await feed.started() == trace.run_id
+            read = [record async for record in feed.records() if record is not None and record.seq >= 0]
+        assert [record.hash for record in read] == [record.hash for record in agent.trajectory.trace.records]
+        assert agent.trajectory.answer == "Red."
+        ended = Feed(agent.stream(None, resume=trace))
+        await ended.run()
+        assert [record.hash async for record in ended.records() if record is not None] == [r.hash for r in read]
+
+    anyio.run(main)
+
+
 @pytest.mark.parametrize("store", ["folder", "sqlite"])
 def test_a_run_that_another_process_writes_is_followed_to_its_end(store: str, tmp_path: Path) -> None:
     traces = tmp_path if store == "folder" else open_store(f"sqlite:///{tmp_path / 'runs.db'}")
@@ -262,6 +288,12 @@ def test_a_feed_reports_why_a_run_did_not_start(tmp_path: Path) -> None:
             group.start_soon(feed.run)
             with pytest.raises(TraceNotFoundError):
                 await feed.started()
+        agent = RUNS["a question"](tmp_path)
+        trace = (await agent.run("go")).trace
+        feed = Feed(agent.stream(None, resume=trace, value="green"))
+        await feed.run()
+        with pytest.raises(WaitAnsweredError):
+            await feed.started()
 
     anyio.run(main)
 
