@@ -105,7 +105,7 @@ class LiveRun:
         """The caller's context variables, captured at the start (not those set by hooks or tools)."""
         self.loop: Any = None
         """The event loop of this run."""
-        warn = self._warn_budget if plan.candidate is None else _ignore
+        warn = self._warn_budget if plan.candidate is None else lambda *_: None
         self.account = Account(plan.budget, warn, parent.account if parent is not None else None)
         self.account.restore(at.used, at.warned)
         self.is_limited = self.account.is_limited
@@ -126,7 +126,7 @@ class LiveRun:
         for name, secret in at.secrets:
             self.learn_secret(name, secret)
         self._work: Any = None
-        self._cancel: Callable[[], Any] = _ignore
+        self._cancel: Callable[[], Any] = lambda: None
         self._cut_off: Callable[[], Any] | None = None
         self._earlier_seconds = at.used.seconds
         self._began = self.clock.monotonic()
@@ -581,10 +581,10 @@ class LiveRun:
 
     def learn_from(self, redactor: Redactor | None) -> None:
         """Redact the secrets of another run, too."""
-        if self.redactor is None:
-            self.redactor = redactor
-        elif redactor is not None:
+        if self.redactor is not None and redactor is not None:
             self.redactor.learn(redactor)
+        else:
+            self.redactor = self.redactor or redactor
 
     def warn_time(self) -> None:
         """Warn once of 80 % of the steps or seconds."""
@@ -597,7 +597,3 @@ class LiveRun:
 
     def _warn_budget(self, what: str, used: float, limit: float) -> None:
         self.write("event", self.step, {"name": "budget_warning", "data": {"what": what, "used": used, "limit": limit}})
-
-
-def _ignore(*_: Any) -> None:
-    pass

@@ -98,7 +98,6 @@ from .tools import Tool as Tool
 from .tools import ToolMethod as ToolMethod
 from .tools import Toolset as Toolset
 from .tools import ToolSource as ToolSource
-from .tools import approved as approved
 from .tools import current_tool_call as current_tool_call
 from .tools import discover_tools_on_obj as discover_tools_on_obj
 from .tools import external as external
@@ -108,6 +107,7 @@ from .tools import tool_context as tool_context
 from .tools import tool_method as tool_method
 from .tools.results.cache import configure as configure
 from .tools.run_context import RunContext as RunContext
+from .tools.views import approved as approved
 from .tools.views import only as only
 from .tools.views import prefixed as prefixed
 from .tools.views import renamed as renamed

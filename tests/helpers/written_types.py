@@ -13,6 +13,7 @@ WIDER = {
     "frozenset": {"Iterable", "Collection"},
     "int": {"float"},
     "NoneType": {"None"},
+    "Agent": {"RunsGoals"},
 }
 BARE = {"Tool", "ToolMethod", "Callable", "Pattern"}
 """What these are of is for type checkers."""

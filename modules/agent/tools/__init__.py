@@ -1,10 +1,9 @@
 """Tools: functions that models can call, with schemas and results."""
 
 from .actions import action_for
-from .approved import approved, external
 from .as_tools import actions_of
 from .context import AgentInput, Config, Context, CurrentTask, ToolContext, current_tool_call, tool_context
-from .decorator import tool
+from .decorator import external, tool
 from .method import ToolMethod, tool_method
 from .results.errors import DEFAULT_CATCH_EXCEPTIONS, ErrorModel, Stop
 from .results.offload import offload_tool_output
@@ -28,7 +27,6 @@ __all__ = [
     "Toolset",
     "action_for",
     "actions_of",
-    "approved",
     "current_tool_call",
     "discover_tools_on_obj",
     "external",

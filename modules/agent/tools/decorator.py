@@ -1,9 +1,13 @@
-"""The decorator `tool`."""
+"""Tools from functions, and tools without code."""
 
 import sys
-from collections.abc import Callable
-from typing import overload
+from collections.abc import Callable, Mapping
+from typing import Any, overload
 
+from pydantic import BaseModel
+
+from ....engine import ask, effect
+from .context import current_tool_call
 from .function_names import names_around
 from .tool_class import Approve, Catch, P, R, Tool
 
@@ -67,3 +71,41 @@ def tool(
         return made
 
     return make(func) if func is not None else make
+
+
+def external(
+    name: str,
+    description: str,
+    parameters: type[BaseModel] | Mapping[str, Any],
+    *,
+    returns: Any = None,
+    seconds: float | None = None,
+) -> Tool[..., Any]:
+    """Return a tool without code, whose calls a client answers.
+
+    A call waits like a question to a person: `resume(trace, value, request=id)` and `on_wait` give its result. The
+    request's `details["details"]` have the tool's name, its arguments and the call's id.
+
+    Args:
+        name: the tool's name.
+        description: the description for the model.
+        parameters: the arguments, as a pydantic model or a JSON Schema.
+        returns: the type or the JSON Schema of results; by default any JSON.
+        seconds: how long a call waits; then it fails with a TimeoutError, which the model reads.
+    """
+    model = parameters if isinstance(parameters, type) else None
+    schema = dict(parameters) if isinstance(parameters, Mapping) else parameters.model_json_schema()
+
+    @effect(idempotent=True)
+    async def answered(**arguments: Any) -> Any:
+        if model is not None:
+            arguments = model.model_validate(arguments).model_dump(mode="json")
+        call = current_tool_call.get()
+        details = {"name": name, "arguments": arguments, "call": None if call is None else call.id}
+        found = await ask(f"{name}: {description}", returns, seconds, details=details)
+        if found is None and seconds is not None:
+            raise TimeoutError(f"nobody answered in {seconds:g} s")
+        return found
+
+    fn: Callable[..., Any] = answered
+    return Tool(name=name, description=description, parameters_schema=schema, fn=fn)

@@ -6,8 +6,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from .docstrings import target_of
-from .schema import ToolDefinitionError
+from .schema import ToolDefinitionError, target_of
 
 
 def is_async(fn: Any) -> bool:

@@ -7,9 +7,8 @@ from typing import Any, Concatenate, Generic, cast, overload
 
 from pydantic import TypeAdapter
 
-from .docstrings import description_of
 from .function_names import name_of, names_around, refuse_generators
-from .schema import Parameters, parameters_of
+from .schema import Parameters, description_of, parameters_of
 from .tool_class import Catch, P, R, Tool
 
 ALL = "all"

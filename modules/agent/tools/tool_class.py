@@ -13,13 +13,12 @@ from ....engine.errors import NoRunError
 from ..chat.messages import Message
 from ..chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
 from .actions import action_for, text_of_args
-from .docstrings import description_of
 from .function_names import is_async, name_of, names_around, refuse_generators
 from .names import wire_name
 from .results.errors import catch_policy
 from .results.execution import awaited, called, marks_of
 from .results.outcome import ToolOutcome
-from .schema import Parameters, parameters_of, visible, with_context
+from .schema import Parameters, description_of, parameters_of, visible, with_context
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,4 +1,4 @@
-"""Views of tools: some of them, or all under other names."""
+"""Views of tools: some of them, under other names, or approved."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 
 from .as_tools import as_tools
 from .schema import ToolDefinitionError
-from .tool_class import Tool
+from .tool_class import Approve, Tool
 from .toolset import Toolset
 
 AnyTool = Tool[..., Any]
@@ -82,6 +82,11 @@ def renamed(tools: Any, names: Mapping[str, str]) -> ToolView:
         return [tool.with_(name=names[tool.name]) if tool.name in names else tool for tool in _known(found, names)]
 
     return _view(tools, change)
+
+
+def approved(tools: Any, when: Approve = True) -> ToolView:
+    """Return a toolset in which a person must approve calls: `approve=when`."""
+    return _view(tools, lambda found: [tool.with_(approve=when) for tool in found])
 
 
 def _view(tools: Any, change: Callable[[list[AnyTool]], list[AnyTool]]) -> ToolView:

@@ -17,10 +17,11 @@ _AGENT = f"{_REFOLD}.modules.agent"
 _HERE = __name__.rpartition(".")[0]
 _TOOLS = f"{_REFOLD}.modules.tools"
 _SKILLS = f"{_REFOLD}.modules.skills"
+_CALLS = f"{_AGENT}.chat.tool_calls"
 
 SOURCES: dict[str, tuple[str, ...]] = {
     "dreadnode": (f"{_HERE}.logs", f"{_HERE}.media", _AGENT),
-    "dreadnode.agents": (_AGENT,),
+    "dreadnode.agents": (_AGENT, _CALLS),
     "dreadnode.agents.agent": (_AGENT,),
     "dreadnode.agents.events": (f"{_AGENT}.events", _AGENT),
     "dreadnode.agents.exceptions": (_AGENT,),
@@ -31,7 +32,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "dreadnode.agents.skills": (_SKILLS,),
     "dreadnode.agents.stopping": (f"{_AGENT}.stopping", _AGENT),
     "dreadnode.agents.subagent": (f"{_AGENT}.subagent", _AGENT),
-    "dreadnode.agents.tools": (f"{_AGENT}.tools", _AGENT),
+    "dreadnode.agents.tools": (f"{_AGENT}.tools", _AGENT, _CALLS),
     "dreadnode.agents.trajectory": (f"{_AGENT}.trajectory", _AGENT),
     "dreadnode.app": (),
     "dreadnode.app.env": (f"{_HERE}.app_env",),
@@ -41,7 +42,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "dreadnode.core.context": (f"{_AGENT}.tools",),
     "dreadnode.core.hook": (f"{_AGENT}.hooks", _AGENT),
     "dreadnode.core.scorers": (f"{_AGENT}.scorers",),
-    "dreadnode.core.tools": (f"{_AGENT}.tools", _AGENT),
+    "dreadnode.core.tools": (f"{_AGENT}.tools", _AGENT, _CALLS),
     "dreadnode.core.types": (f"{_HERE}.media",),
     "dreadnode.generators": (f"{_AGENT}.generators", _AGENT),
     "dreadnode.policies": (f"{_REFOLD}.modules.policies",),
