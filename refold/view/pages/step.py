@@ -213,8 +213,9 @@ def _effects(
 
 
 def _exchange(effect: Effect, nodes: Nodes, trace: IndexedTrace, k: int) -> Json:
-    """Return what a call sent and what came back; an action's call has both already.
+    """Return what a call sent and what came back.
 
+    The call of an action has both already.
     Arguments that are part of the state are read from it when the page asks for them.
     """
     if effect.action is not None or not isinstance(effect.args, Mapping) or nodes.left <= 0:
