@@ -2,7 +2,6 @@
 
 import refold
 from refold import AgentModule, BestOfN, Decision, Engine, SelectBest, StateSchema, verify
-from refold.modules.agent import Agent
 
 
 class Search(StateSchema):
@@ -29,4 +28,3 @@ missing = refold.nonsense  # expect: attr-defined
 BestOfN(weigh)  # expect: arg-type
 SelectBest(rate)  # expect: arg-type
 Engine(Guesser(), trace="runs")  # expect: call-arg
-Agent(name="t", engine={"trace": "runs"})  # expect by pyright alone: mypy sees Any
