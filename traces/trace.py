@@ -114,7 +114,7 @@ class Trace:
         return trace
 
     def reload(self) -> "Trace":
-        """Return the trace as it is now in its file, store or memory."""
+        """Return the trace as its file, store or memory has it now."""
         if (where := self.place or self.path) is not None:
             return Trace.load(where)
         memory = self._memory_store()

@@ -59,9 +59,11 @@ async def ask(
     import httpx
 
     try:
-        client = await _client()
+        client, url, auth = await _client(), httpx.URL(address + path), None
+        if url.userinfo:  # httpx writes the URL to its log
+            auth, url = httpx.BasicAuth(url.username, url.password), url.copy_with(userinfo=b"")
         async with client.stream(
-            "POST", address + path, content=json.dumps(body).encode(), headers=headers
+            "POST", url, content=json.dumps(body).encode(), headers=headers, auth=auth
         ) as response:
             if not response.is_success:
                 raise _ServerError.of(response, await _read(response))

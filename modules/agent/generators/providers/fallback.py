@@ -17,7 +17,7 @@ class Fallback:
     waits in between; then the next model is asked. The last one is retried as often as the Agent's `backoff_max_tries`
     allows. The next `cooldown` turns start with the model that answered, the turn after them with the first again.
 
-    Raises ValueError for no models, and for numbers below 1 (tries) or 0 (cooldown).
+    Raises ValueError for no models, and for numbers below 1 (tries) or 0 (cooldown), and TypeError for no generator.
     """
 
     def __init__(
@@ -32,6 +32,11 @@ class Fallback:
             raise ValueError(
                 f"Fallback needs a model, 1 try or more and a cooldown of 0 or more, "
                 f"got {len(models)} models, tries={tries} and cooldown={cooldown}"
+            )
+        if (other := next((each for each in models if not isinstance(each, Generator)), None)) is not None:
+            raise TypeError(
+                f"Fallback takes generators, got {other!r:.80}. "
+                "Expected such as get_generator('openai/gpt-4o'); Agent(model=[...]) also takes identifiers."
             )
         self.models = tuple(models)
         self.model = self.models[0].model

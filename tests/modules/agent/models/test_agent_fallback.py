@@ -177,6 +177,8 @@ def test_a_list_of_identifiers_is_a_fallback_and_shows_no_key() -> None:
     assert one.model_name == "openai/x"
     with pytest.raises(ValueError, match="Fallback needs a model, 1 try or more"):
         Fallback([], tries=0)
+    with pytest.raises(TypeError, match=r"takes generators, got 'openai/x'\. Expected such as get_generator"):
+        Fallback(["openai/x"])  # type: ignore[list-item]
 
 
 def test_every_record_boundary_can_be_resumed_from() -> None:

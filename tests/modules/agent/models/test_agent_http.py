@@ -512,6 +512,16 @@ def test_an_address_comes_from_the_settings_or_the_environment(
     assert "authorization" not in request.headers
 
 
+def test_a_login_in_an_address_is_sent_and_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    with ModelServer(Says("hi")) as server:
+        base = server.url.replace("//", "//me:pass%20word@")
+        assert ask(HTTPGenerator("openai/m", params=GenerateParams(api_base=base))).message.content == "hi"
+    assert server.requests[0].headers["authorization"] == "Basic bWU6cGFzcyB3b3Jk"
+    assert server.url in caplog.text
+    assert "pass" not in caplog.text
+
+
 def test_a_redirect_is_not_followed_with_a_key_but_told() -> None:
     error, server = failure(Fails(307, headers={"location": "http://elsewhere.invalid/v1?token=x"}))
     assert "redirects to http://elsewhere.invalid/v1; write its address as api_base" in error.message
