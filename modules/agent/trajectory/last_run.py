@@ -25,6 +25,8 @@ _BY_STOP: dict[AgentStopReason, RunStatus] = {
 }
 _KEEPS = (b'"kept":{"', b'"/kept')
 """What the trace of a run has, after its header, if tools keep values: reading the state takes longer than this."""
+_OUTPUT = (b'"output":{"type":', b'"/output"')
+"""The same, if there is a typed output."""
 _ANSWERED = (None, RunStatus.completed, RunStatus.stopped)
 """The statuses of runs whose last text may be an answer; a trajectory made by hand has None."""
 
@@ -49,12 +51,15 @@ class RunStanding:
         """Return the standing of a trace's run, ended or not."""
         used, data = trace.end.get("usage") or {}, trace.file.data
         header_ends = data.find(b"\n")
-        keeps = any(data.find(each, header_ends) >= 0 for each in _KEEPS) and trace.first_state is not None
+        started = trace.first_state is not None
+        keeps, typed = (
+            started and any(data.find(each, header_ends) >= 0 for each in marks) for marks in (_KEEPS, _OUTPUT)
+        )
         is_bound = used.get("unpriced") and trace.budget.get("assumed_price")
         facts = {
             "kept": trace.final_state.get("kept") if keeps else None,
             "least_cost": used.get("cost") if is_bound else None,
-            "output": trace.final_state.get("output") if data.find(b'"/output"', header_ends) >= 0 else None,
+            "output": trace.final_state.get("output") if typed else None,
         }
         return cls.from_dict({**trace.end, "status": trace.status, "waiting": trace.waiting, **facts})
 

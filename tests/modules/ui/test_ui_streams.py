@@ -248,6 +248,20 @@ def test_a_resumed_stream_has_all_records_though_its_trace_was_read_before_other
     anyio.run(main)
 
 
+def test_a_resumed_stream_that_forks_since_the_code_changed_has_the_records_of_the_fork_alone(tmp_path: Path) -> None:
+    async def main() -> None:
+        trace = (await RUNS["a question"](tmp_path).run("go")).trace
+        changed = RUNS["a question"](tmp_path).with_(instructions="Be brief.")
+        feed = Feed(changed.stream(None, resume=trace, on_divergence="fork"))
+        await feed.run()
+        fork = changed.trajectory.trace
+        assert fork.run_id == await feed.started() != trace.run_id
+        read = [record async for record in feed.records() if record is not None and record.seq >= 0]
+        assert [record.hash for record in read] == [record.hash for record in fork.records]
+
+    anyio.run(main)
+
+
 @pytest.mark.parametrize("store", ["folder", "sqlite"])
 def test_a_run_that_another_process_writes_is_followed_to_its_end(store: str, tmp_path: Path) -> None:
     traces = tmp_path if store == "folder" else open_store(f"sqlite:///{tmp_path / 'runs.db'}")

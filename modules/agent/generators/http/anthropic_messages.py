@@ -79,13 +79,13 @@ def _thinking(effort: str, max_tokens: int, facts: Mapping[str, Any]) -> dict[st
 
 
 def _choice(params: GenerateParams) -> dict[str, Any]:
-    given = params.tool_choice
-    if given is None:
+    chosen = params.tool_choice
+    if chosen is None:
         choice = {} if params.parallel_tool_calls is None else {"type": "auto"}
-    elif isinstance(given, str):
-        choice = {"type": _CHOICES[given]}
+    elif isinstance(chosen, str):
+        choice = {"type": _CHOICES[chosen]}
     else:
-        choice = {"type": "tool", "name": given.function.name}
+        choice = {"type": "tool", "name": chosen.function.name}
     if params.parallel_tool_calls is not None and choice["type"] != "none":
         return {**choice, "disable_parallel_tool_use": not params.parallel_tool_calls}
     return choice
@@ -212,8 +212,8 @@ class Reply:
             return _piece({"thinking_blocks": [dict(block)]})
         if kind == "tool_use":
             self._calls[index] = len(self._calls)
-            given = block.get("input")
-            arguments = json.dumps(given, ensure_ascii=False) if given not in (None, {}) else ""
+            value = block.get("input")
+            arguments = json.dumps(value, ensure_ascii=False) if value not in (None, {}) else ""
             if arguments:
                 self._written.add(index)
             return self._call(index, {"name": block.get("name"), "arguments": arguments}, id=block.get("id"))
@@ -258,10 +258,10 @@ class Reply:
 
         There, the input tokens include those of the cache.
         """
-        told = holder.get("usage")
-        if not isinstance(told, Mapping):
+        usage = holder.get("usage")
+        if not isinstance(usage, Mapping):
             return {}
-        self._usage |= {name: value for name, value in told.items() if value is not None}
+        self._usage |= {name: value for name, value in usage.items() if value is not None}
         read, made = (self._usage.get(f"cache_{kind}_input_tokens", 0) for kind in ("read", "creation"))
         try:
             prompt = self._usage.get("input_tokens", 0) + read + made

@@ -29,9 +29,9 @@ def request_body(place: Place, messages: Sequence[Message], params: GeneratePara
     `marks` asks for marks of prompt caching. OpenAI itself needs none, and refuses members that it does not know.
     """
     chat = [message.to_openai() for message in sanitize_orphan_tool_messages(messages)]
-    given = params.given()
-    extra = given.get("extra", {})
-    body: dict[str, Any] = {name: given[name] for name in _SENT if name in given}
+    values = params.given()
+    extra = values.get("extra", {})
+    body: dict[str, Any] = {name: values[name] for name in _SENT if name in values}
     if place.is_own:
         chat = mark_for_caching(chat) if marks else chat
     else:

@@ -81,9 +81,9 @@ async def ask(
             f"No request can be sent to {without_logins(address)}: {error}", provider_error=type(error).__name__
         ) from None
     except (httpx.HTTPError, OSError) as error:
-        told = _BrokenError(str(error) or f"the connection broke: {type(error).__name__}")
-        told.__cause__ = error
-        raise provider_error_of(told, secret, address) from None
+        broken = _BrokenError(str(error) or f"the connection broke: {type(error).__name__}")
+        broken.__cause__ = error
+        raise provider_error_of(broken, secret, address) from None
     except (GeneratorError, _ServerError, ImportError) as error:  # ImportError: a proxy needs another package
         raise provider_error_of(error, secret, address) from None
 
@@ -151,22 +151,22 @@ def _tls() -> "ssl.SSLContext":
     return httpx.create_ssl_context()
 
 
-_held: RunVar[tuple["httpx.AsyncClient", AsyncGenerator["httpx.AsyncClient", None]] | None] = RunVar(
+_clients: RunVar[tuple["httpx.AsyncClient", AsyncGenerator["httpx.AsyncClient", None]] | None] = RunVar(
     "refold_http_client", default=None
 )
 
 
 async def _client() -> "httpx.AsyncClient":
     """Return the client of the current event loop."""
-    held = _held.get()
-    if held is None:
-        holder = _hold()
-        held = (await anext(holder), holder)
-        _held.set(held)
-    return held[0]
+    entry = _clients.get()
+    if entry is None:
+        opened = _opened()
+        entry = (await anext(opened), opened)
+        _clients.set(entry)
+    return entry[0]
 
 
-async def _hold() -> AsyncGenerator["httpx.AsyncClient", None]:
+async def _opened() -> AsyncGenerator["httpx.AsyncClient", None]:
     import httpx
 
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=_IDLE)
@@ -175,7 +175,7 @@ async def _hold() -> AsyncGenerator["httpx.AsyncClient", None]:
     try:
         yield client
     finally:
-        _held.set(None)
+        _clients.set(None)
         await client.aclose()
 
 

@@ -377,6 +377,8 @@ async def test_a_fork_takes_the_new_type() -> None:
     assert (await other.fork(trace, at=1)).output == [7]
     plain = agent.with_(output_type=str, model=ScriptedGenerator([LOOK, "Seven."]))
     assert (await plain.fork(trace, at=1)).output == "Seven."
+    ended = await agent.fork(trace, edit={"/output/value/people": 9})  # a fork of the last state runs nothing
+    assert (ended.status, ended.output.people) == ("completed", 9)
 
 
 @pytest.mark.parametrize("mode", MODES)
