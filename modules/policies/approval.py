@@ -10,7 +10,8 @@ from ..agent.events import ToolStart
 from ..agent.hooks import Hook
 from ..agent.loop.current_turn import current_turn
 from ..agent.reactions import Edit, Reaction, RetryWithFeedback, Supply
-from ..agent.tools import action_for
+from ..agent.tools.results.errors import ArgumentsRefused
+from ..agent.tools.results.execution import read_arguments
 from ..tools.human.ask_tools import decision_on
 from .people import with_people
 
@@ -71,7 +72,11 @@ def approval_hook(policy: Any) -> Hook:
             return None
         why = tool.approve
         if callable(why):
-            why = why(dict(action_for(event.tool_call).args), turn.state)
+            try:
+                arguments = read_arguments(tool, event.tool_call.arguments)
+            except ArgumentsRefused:
+                return None  # so does the tool
+            why = why(arguments, turn.state)
             why = await why if inspect.isawaitable(why) else why
         if not why:
             return None

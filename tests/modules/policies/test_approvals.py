@@ -151,6 +151,23 @@ async def test_a_tool_says_itself_when_it_needs_an_approval(how: str) -> None:
     assert "no person can give it" in results(await headless.run("pay"))[0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"to": "ann", "amount": "900"}',
+        '"{\\"to\\": \\"ann\\", \\"amount\\": 900}"',
+        '{"to": "ann", "amount": 1, "amount": 900}',
+    ],
+    ids=["a number as text", "an object in a text", "a name twice"],
+)
+async def test_an_approval_depends_on_the_arguments_that_the_tool_will_get(text: str) -> None:
+    guarded = tool(pay, approve=lambda args, state: args.get("amount", 0) > 100)
+    made = agent(ToolCall.of("a", "pay", text), tools=[guarded], policy=None)
+    trajectory = await made.run("pay")
+    assert paid == []
+    assert trajectory.waiting or "occurs twice" in results(trajectory)[0]
+
+
 async def test_a_client_answers_the_calls_of_an_external_tool() -> None:
     made = agent(ToolCall.of("c1", "pick_day", {"city": "Rome"}), tools=[pick], policy=None)
     waits = await made.run("when?")

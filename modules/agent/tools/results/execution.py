@@ -138,15 +138,28 @@ def _arguments(tool: CallableTool, text: str) -> tuple[tuple[Any, ...], dict[str
 
     Empty text means no arguments, if the tool requires none. Raises ArgumentsRefused.
     """
-    schema, parameters = tool.parameters_schema, tool.parameters
-    adapter = adapter_for(schema) if parameters is None else parameters.adapter
+    values, _ = _values(tool, text)
+    parameters = tool.parameters
+    return call_arguments(tool.signature, values) if parameters is None else parameters.arguments(values)
+
+
+def read_arguments(tool: CallableTool, text: str) -> dict[str, Any]:
+    """Return a call's arguments as JSON, as the tool will read them.
+
+    They differ from the model's text if that has "true" for true, for example. Raises ArgumentsRefused.
+    """
+    values, adapter = _values(tool, text)
+    return dict(adapter.dump_python(values, mode="json"))
+
+
+def _values(tool: CallableTool, text: str) -> tuple[Any, TypeAdapter[Any]]:
+    parameters = tool.parameters
+    adapter = adapter_for(tool.parameters_schema) if parameters is None else parameters.adapter
     try:
         values = adapter.validate_json(text)
     except ValidationError:
         values = _read_leniently(tool, adapter, text)
-    if parameters is None:  # the adapter has checked the names only
-        values = _unpacked(tool, values)
-    return call_arguments(tool.signature, values) if parameters is None else parameters.arguments(values)
+    return (_unpacked(tool, values) if parameters is None else values), adapter  # without, only names are checked
 
 
 def _read_leniently(tool: CallableTool, adapter: TypeAdapter[Any], text: str) -> Any:
