@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter, ValidationError
+
 from ...tools.files.paths.guarded import why_guarded
 from ...tools.files.workspace import current_workspace
 from ...tools.leaving import LEAVING
@@ -22,6 +24,7 @@ from .command_line import Command, parse_command_line
 from .command_pattern import CommandPattern, runs_others
 from .path_pattern import PathPattern
 
+_BOOL = TypeAdapter(bool)
 _WRITTEN = re.compile(r"\s*(?P<name>[^\s()]+)\s*(?:\((?P<pattern>.*)\))?\s*", re.DOTALL)
 _NAMED = re.compile(r"(?![A-Z0-9_]+=)([A-Za-z_][A-Za-z0-9_-]*)=(.*)", re.DOTALL)
 """An argument and its pattern. `CI=1 make` is a command: a name in capitals is a variable's."""
@@ -101,6 +104,7 @@ class Rule:
     def _may(self, call: CheckedCall, pattern: str) -> str | None:
         if self.argument is not None and plain_name(self.argument) not in COMMANDS | PATHS:
             value = call.args.get(self.argument)
+            value = _as_bool(value) if pattern.casefold() in ("true", "false") else value
             return None if value is None else _text(value, pattern)
         if call.bare == "python" and self.name.casefold() == "bash":
             code = " ".join(map(str, call.of(CODES)))
@@ -222,6 +226,17 @@ def _may_write(rules: list[Rule], root: Path, name: str) -> bool:
 def is_command(call: CheckedCall) -> bool:
     """Return whether the call runs a command line."""
     return bool(call.commands)
+
+
+def _as_bool(value: Any) -> Any:
+    """Return the bool that a tool reads from 1 or "on".
+
+    Other values are returned as they are.
+    """
+    try:
+        return _BOOL.validate_python(value)
+    except ValidationError:
+        return value
 
 
 def _text(value: Any, pattern: str) -> str | None:

@@ -47,6 +47,12 @@ class TestNames:
         assert verdict(rules, "x__any") == "allow"
         assert verdict(rules, "cap__fetch") == "ask"
 
+    @pytest.mark.parametrize("value", [True, 1, "true", "True", "on", "yes"])
+    def test_a_rule_about_a_bool_sees_what_the_tool_reads(self, value: Any) -> None:
+        rules = ToolRules(deny=["pay(force=true)"], allow=["pay"])
+        assert verdict(rules, "pay", force=value).startswith("deny")
+        assert verdict(rules, "pay", force=False).startswith("allow")
+
     def test_a_star_for_arguments_is_the_whole_tool(self) -> None:
         assert ToolRules(deny=["bash(*)"]).denies_whole("bash")
         assert not ToolRules(deny=["bash(ls)"]).denies_whole("bash")
