@@ -271,7 +271,11 @@ def _remade(cls: type[RefoldError], args: tuple[Any, ...], members: dict[str, An
 
     `__init__` is not called: it takes the facts of the message, not the message.
     """
-    error = cls.__new__(cls, *args)
+    builtin: type[BaseException] = cls
+    while builtin.__module__ != "builtins":
+        assert builtin.__base__ is not None
+        builtin = builtin.__base__  # the one whose memory layout the class has; `__new__` of another one is refused
+    error: RefoldError = builtin.__new__(cls, *args)
     error.args = args
     error.__dict__.update(members)
     return error

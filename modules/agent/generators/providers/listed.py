@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from .....engine import CallUsage
+from .....traces.errors import UsageError
 from ...chat.usage import Usage
 from ..errors import TransientGeneratorError
 from ..finish_reasons import finish_of
@@ -26,6 +27,12 @@ class ListedGenerator:
         api_key: str | SecretStr | None = None,
         price: tuple[float, float] | None = None,
     ) -> None:
+        name, comma, _ = model.partition(",")
+        if comma:  # the rest may contain a key
+            raise UsageError(
+                f"{type(self).__name__} takes the name of a model, got {name!r} with settings after a comma. "
+                "To fix: pass params=GenerateParams(...) and api_key=..., or give the whole text to get_generator."
+            )
         self.model = model
         self.params = params or GenerateParams()
         self.price = price

@@ -14,6 +14,7 @@ from model_server import Cuts, Fails, Hangs, ModelServer, Raw, Reply, Says
 from toys.chat_agent import Chatting
 
 from refold import Engine, RunStatus, RuntimeBudget, StopReason
+from refold.errors import UsageError
 from refold.modules.agent.chat.content import ContentImageUrl
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import FunctionDefinition, ToolCall, ToolDefinition
@@ -34,6 +35,7 @@ from refold.modules.agent.generators.identifiers import get_generator
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.providers.backoff import Backoff
+from refold.modules.agent.generators.providers.litellm_generator import LiteLLMGenerator
 from refold.modules.agent.generators.request_context import listening
 
 LOOK = ToolDefinition(function=FunctionDefinition(name="look", parameters={"type": "object"}))
@@ -556,6 +558,13 @@ def test_headers_of_ones_own_are_sent_and_are_not_in_the_body() -> None:
         error, server = failure(Says("hi"), params=GenerateParams(extra={"extra_headers": {"X-Key": value}}))
         assert (type(error), server.requests) == (FatalGeneratorError, [])
         assert "The header 'x-key' of extra_headers has a character that no header can hold." in str(error)
+
+
+@pytest.mark.parametrize("kind", [HTTPGenerator, LiteLLMGenerator])
+def test_a_generator_takes_no_settings_in_its_models_name(kind: type[Any]) -> None:
+    with pytest.raises(UsageError, match="'openai/x' with settings after a comma") as caught:
+        kind("openai/x,api_key=sk-verysecret99")
+    assert "sk-verysecret99" not in str(caught.value)
 
 
 def test_thoughts_and_marks_of_another_provider_do_not_reach_openai_itself() -> None:

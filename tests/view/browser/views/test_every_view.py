@@ -99,10 +99,12 @@ def test_a_person_prints_a_run_and_changes_the_theme(looking: Look, site: Site) 
 
 def test_a_low_or_narrow_window_has_room_for_a_run(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "research", k=1), width=800)
-    crumbs, search = page.locator(".crumbs").bounding_box(), page.locator("#find").bounding_box()
-    assert crumbs
-    assert search
-    assert crumbs["x"] + crumbs["width"] <= search["x"]
+    for part in (".crumbs", "#find"):
+        page.wait_for_selector(part)
+    page.wait_for_function(
+        """() => document.querySelector(".crumbs").getBoundingClientRect().right
+            <= document.querySelector("#find").getBoundingClientRect().left"""
+    )
     for width, height in [(640, 430), (844, 390)]:
         page.set_viewport_size({"width": width, "height": height})
         page.reload()
