@@ -187,7 +187,10 @@ def reduce_turn(
     reactions = reactions_to(turn, value, lambda: [*state.messages, *new])
     found = ending_of(turn, outcomes, value or {}, reactions.strongest, judge)
     if output is not None and found.verdict is not None:
-        new += _adopted(state, output, found, found.verdict)
+        failed = [
+            outcome.error for call, outcome in zip(turn.calls, outcomes, strict=False) if call.name in output.by_name
+        ]
+        new += _adopted(state, output, found, found.verdict, [error for error in failed if error])
     if reactions.replaced is not None:
         systems = [m for m in reactions.replaced if m.role == "system"]
         state.system = systems[0] if systems else None
@@ -230,14 +233,19 @@ def _judged(spec: OutputSpec, state: AgentState, turn: Turn, outcomes: Sequence[
     return verdict_of_answer(spec, state.output_mode or "tool", turn.text, incomplete_of(turn))
 
 
-def _adopted(state: AgentState, spec: OutputSpec, found: Ending, verdict: Verdict) -> list[Message]:
-    """Write an output, or count a refused one; return the feedback."""
+def _adopted(
+    state: AgentState, spec: OutputSpec, found: Ending, verdict: Verdict, failed: Sequence[str]
+) -> list[Message]:
+    """Write an output, or count a refused one; return the feedback.
+
+    `failed` are the errors of the turn's calls of outputs.
+    """
     if verdict.output is not None:
         state.output = TypedOutput(**verdict.output)
         return []
     state.refused += 1
     if state.refused > spec.retries:
-        last = verdict.refused or "the last call's result says why."
+        last = verdict.refused or (failed[-1] if failed else "its call was not made")
         message = f"The model gave no output of the output type in {state.refused} answers; the last: {last}"
         found.stop, found.error = StopReason.unrecoverable_error, {"type": "OutputRefusedError", "message": message}
     return [Message("user", verdict.refused, metadata={"refused": True})] if verdict.refused else []

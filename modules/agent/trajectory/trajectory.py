@@ -46,7 +46,7 @@ from ..events.generations import steps_among
 from ..events.metrics import MetricSeries
 from ..loop.state import TypedOutput
 from ..outputs import NoOutputError, OutputSpec, spec_of
-from ..outputs.read import value_of
+from ..outputs.read import TEXT, value_of
 from ..reactions import Reaction
 from .conversation import context, conversation
 from .last_run import RunStanding, answer_of, end_of, error_at_end, may_have_answered, standing_of, status_at_end
@@ -258,7 +258,10 @@ class Trajectory(BaseModel, Generic[Out]):
         """Return the output in a tuple, or None."""
         spec, recorded = self._output_spec, self._recorded_output
         if recorded is not None:
-            alternative = None if spec is None else spec.by_name.get(recorded.type)
+            alternative = None
+            if spec is not None and recorded.type != TEXT:  # another name of the only type is that of a function
+                only = spec.alternatives[0] if len(spec.alternatives) == 1 else None
+                alternative = spec.by_name.get(recorded.type, only)
             return (recorded.value if alternative is None else value_of(alternative, recorded.value),)
         if spec is None and self.status is RunStatus.completed and (answer := self.answer) is not None:
             return (answer,)

@@ -100,6 +100,7 @@ async def test_a_run_without_an_output_fails_and_says_why(mode: Any) -> None:
     assert trajectory.status == "failed"
     assert trajectory.error is not None
     assert trajectory.error.type == "OutputRefusedError"
+    assert ("people is missing" if mode == "tool" else "people: Field required") in trajectory.error.message
     assert trajectory.trace.step_count == 2
     assert trajectory.output_or_none is None
     with pytest.raises(NoOutputError, match="2 answers"):
@@ -192,6 +193,8 @@ async def test_the_forms_of_an_output_type(output_type: Any, name: str, argument
     assert trajectory.output == value
     assert trajectory.output_or_none == value
     assert await agent.make_engine().averify(trajectory.trace) == []
+    if name == "book":
+        assert Trajectory.of(trajectory.trace, Point).output == value, "the type of a function's result reads it"
 
 
 @pytest.mark.parametrize("mode", ["native", "text"])
