@@ -24,7 +24,7 @@ from ..run_sets import Executor, SetLimits, SetProgress, StopRequest, arun_set
 from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of
 from ..run_sets.ends import NOTHING, earlier_usage, sources_of
-from ..run_sets.plan import load_module
+from ..run_sets.plan import as_module, load_module
 from ..run_sets.stop import run_until_signals
 from ..run_sets.table import CODE, Changed, all_rows
 from .datasets.dataset import Dataset, Row
@@ -138,6 +138,7 @@ class Evaluation:
         if self.traces is not None:
             about |= {"traces": without_password(self.traces), "set": folder.resolve().name}
         self._refuse_other(folder, about)
+        await as_module(module).warm_up()  # before the folder is written, which is then of this code
         write_about(folder, about, self.dataset)
         tasks = [task_of(row, repeat) for row in self.dataset for repeat in range(1, self.repeats + 1)]
         done = await arun_set(

@@ -147,6 +147,7 @@ async def arun_set(
         retry_on=error_names(retry_on),
     )
     check_options(made, plan.engine_options())
+    await made.warm_up()  # raises what would fail each run
     runner = executor_of(executor)
     async with runner.prepared(plan):
         store = await to_thread.run_sync(open_store, plan.where)

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from ....engine import ActionResult, Decision, Observation, call_info, effect, perform, run_actions
+from ....engine import Action, ActionResult, Decision, Observation, call_info, effect, perform, run_actions
 from ....engine.errors import EffectError
 from ..chat.json_forms import usage_to_dict
 from ..chat.tool_calls import ToolCall
@@ -28,6 +28,8 @@ from ..events import (
 from ..generators.providers.fallback import answering
 from ..generators.recorded_error import recorded_error
 from ..hooks.steps import Steps
+from ..outputs.read import verdict_of_calls
+from ..outputs.spec import OutputSpec
 from ..reactions import DENIED, Edit, Reaction, RetryWithFeedback, Supply
 from ..tools import ToolOutcome, tool_context
 from ..tools.actions import call_text
@@ -43,6 +45,8 @@ from .turn import Turn, kind_of
 _SHOWN = (ToolStart, ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
 _OF_CALLS = ("UnknownToolError", "ArgumentError")
 """The engine's errors for calls that it could not start."""
+ONE_OUTPUT = "[Not run: an earlier call of this answer has given the output]"
+"""The result of an output's call after the accepted one."""
 
 
 async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
@@ -65,8 +69,9 @@ async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decisi
 async def _carried_out(
     setup: Setup, tools: Any, state: AgentState, decision: Decision, facts: Mapping[str, Any] | None = None
 ) -> tuple[ActionResult, ...]:
-    """Run the calls of a decision concurrently, within the policy's surroundings.
+    """Run the calls of a decision within the policy's surroundings.
 
+    The calls run concurrently, except those of outputs: they run in order, and none runs after an accepted one.
     `facts` are the policy's decisions and the changed arguments, for the tools.
     """
     context, edited = setup.context_of(state), (facts or {}).get("edits", ())
@@ -75,7 +80,31 @@ async def _carried_out(
     if facts:
         context = replace(context, facts={**context.facts, **facts})
     with tool_context(context), nullcontext() if setup.policy is None else setup.policy.surroundings():
-        return (await run_actions(tools, decision, own_task=True, edited=edited)).results
+        run = partial(run_actions, tools, own_task=True, edited=edited)
+        later = _later_outputs(setup.output, decision)
+        if setup.output is None or not later:
+            return (await run(decision)).results
+        at_once = tuple(action for action in decision.actions if all(action is not each for each in later))
+        done = {result.id: result for result in (await run(replace(decision, actions=at_once))).results}
+        accepted = any(_is_output(setup.output, result) for result in done.values())
+        for action in later:
+            result = _not_done(action.id or "", action.name, ONE_OUTPUT)
+            if not accepted:
+                (result,) = (await run(replace(decision, actions=(action,)))).results
+                accepted = _is_output(setup.output, result)
+            done[result.id] = result
+        return tuple(done[action.id or ""] for action in decision.actions)
+
+
+def _later_outputs(spec: OutputSpec | None, decision: Decision) -> list[Action]:
+    """Return the calls of outputs after the first one."""
+    return [] if spec is None else [action for action in decision.actions if action.name in spec.by_name][1:]
+
+
+def _is_output(spec: OutputSpec, result: ActionResult) -> bool:
+    """Return whether a result is an accepted output."""
+    verdict = verdict_of_calls(spec, [(result.name, ToolOutcome.of_result(result).signal)])
+    return verdict is not None and verdict.output is not None
 
 
 class Acting:

@@ -16,6 +16,7 @@ from ..outputs.calls import actions_of, outcome_of_result
 from ..outputs.spec import OutputMode
 from ..tools import Toolset
 from ..tools.results.reported_outcome import read_outcome
+from ..tools.run_context import check_deps
 from .act import observed
 from .compaction import capabilities_of
 from .decide import Deciding, is_live
@@ -122,7 +123,11 @@ class AgentLoop(AgentModule[AgentState]):
         return choose_mode("auto", known.function_calling)
 
     async def warm_up(self) -> None:
-        """Load what the model needs, such as the package that asks it."""
+        """Load what the model needs, such as the package that asks it.
+
+        Raises UsageError if a tool needs dependencies and there are none.
+        """
+        check_deps(self.setup.name, self.setup.signatures(), self.setup.deps)
         load = getattr(self.setup.generator, "warm_up", None)
         if load is not None:
             await load()

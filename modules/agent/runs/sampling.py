@@ -94,6 +94,10 @@ class Sampling(AgentModule[StateSchema]):
         self.n = n
         self.concurrency = concurrency
 
+    async def warm_up(self) -> None:
+        """Load what the children need, and check their dependencies."""
+        await self.agent.make_engine().module.warm_up()
+
     def init_state(self, task: str) -> StateSchema:
         """Return an empty state: the runs are in the trace."""
         return StateSchema()
@@ -144,6 +148,7 @@ async def sample_forks(
     """Fork a run several times; see `Agent.sample_forks`."""
     _check(n, concurrency)
     engine = agent.make_engine()
+    await engine.module.warm_up()
     source = engine.load(trace)
     source.check_lines()  # otherwise each fork would raise the same error
     limiter = anyio.CapacityLimiter(concurrency or n)

@@ -66,7 +66,7 @@ def check_deps(agent: str, signatures: Iterator[tuple[str, Signature]], deps: An
                 wanted = getattr(get_args(parameter.annotation)[0], "__name__", parameter.annotation)
                 raise UsageError(
                     f"The agent {agent!r} needs deps: the tool {name} takes RunContext[{wanted}]. "
-                    "To fix: pass deps=... to run, resume or fork."
+                    "To fix: pass deps=... to run, resume or fork, or to agent.module(deps=...)."
                 )
 
 

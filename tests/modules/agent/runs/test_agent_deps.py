@@ -1,5 +1,6 @@
 """Dependencies of an Agent's tools: passed for each run, in no trace, and needed again only by what runs live."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -7,6 +8,8 @@ import pytest
 
 from refold.modules.agent import Agent, RunContext, ScriptedGenerator, Toolset, tool, tool_method
 from refold.modules.agent.tools.context import NoContextError
+from refold.modules.evaluation import Evaluation, exact_match
+from refold.modules.run_sets import arun_set
 from refold.testing import check_resume
 from refold.traces.errors import UsageError
 
@@ -51,6 +54,7 @@ def save(run: RunContext[Db], key: str) -> list[str]:
 
 SCRIPT = [{"calls": [{"id": "a", "name": "find", "arguments": {"key": "x"}}]}, {"calls": [{"file": {"paper": "p"}}]}]
 SAVE = {"calls": [{"save": {"key": "y"}}]}
+ROWS = [{"input": "go", "target": "x"}]
 
 
 def agent(*script: object, traces: Path | None = None) -> Agent[list[str]]:
@@ -82,6 +86,30 @@ async def test_missing_dependencies_are_an_error_before_the_first_request() -> N
     assert (await Agent(name="free", model=script, tools=[optional]).run("go")).messages[2].content == "k True"
     with pytest.raises(NoContextError):
         await find(key="x")  # type: ignore[call-arg]
+
+
+async def test_each_way_to_run_an_agent_refuses_missing_dependencies(tmp_path: Path) -> None:
+    clerk = agent(SAVE)
+    whole = await clerk.run("go", deps=Db())
+    works: list[Callable[[], Awaitable[object]]] = [
+        lambda: clerk.batch(["go"]),
+        lambda: clerk.sample("go", 2),
+        lambda: clerk.sample_forks(whole.trace, 2),
+        lambda: clerk.make_engine().arun("go"),
+        lambda: clerk.make_engine().afork(whole.trace, 0),
+        lambda: arun_set(clerk, ["go"], tmp_path / "set"),
+        lambda: Evaluation(task=clerk, dataset=ROWS, scorers=[exact_match()], folder=tmp_path / "eval").run(),
+        lambda: Evaluation(task=clerk.task(), dataset=ROWS, scorers=[exact_match()]).run(),
+    ]
+    for work in works:
+        with pytest.raises(UsageError, match=r"'desk' needs deps: the tool find takes RunContext\[Db\]"):
+            await work()
+    deps = Db(seen=["x"])
+    assert (await arun_set(clerk.module(deps=deps), ["go"], tmp_path / "set")).counts == {"completed": 1}
+    with_deps = Evaluation(
+        task=clerk.module(deps=deps), dataset=ROWS, scorers=[exact_match()], folder=tmp_path / "eval"
+    )
+    assert [each.status for each in (await with_deps.run()).samples] == ["completed"]
 
 
 async def test_a_resumed_and_a_forked_run_get_them_again(tmp_path: Path) -> None:

@@ -240,6 +240,39 @@ async def test_an_output_function_runs_once_and_its_error_is_a_refusal() -> None
     assert trajectory.trace.final_state["output"] == {"type": "book", "value": {"x": 3, "y": 0}}
 
 
+@pytest.mark.parametrize("hooked", [False, True])
+def test_one_output_is_taken_of_several_calls_in_one_answer(hooked: bool) -> None:
+    """They run in order: a refused one is followed by the next, and an accepted one by none."""
+    booked = []
+
+    async def reserve(nights: int) -> Point:
+        booked.append(nights)
+        return book("Rome", nights)
+
+    @hook(ToolEnd)
+    async def sees(event: ToolEnd) -> None: ...
+
+    calls: list[Any] = [{"reserve": {"nights": 20}}, {"look": {"n": 1}}]
+    calls += [{"reserve": {"nights": 3}}, {"reserve": {"nights": 4}}, {"reserve": {"nights": 3}}, {"final_city": GOOD}]
+    agent: Agent[Any] = Agent(
+        name="desk",
+        model=ScriptedGenerator([{"calls": calls}]),
+        tools=[look],
+        hooks=[sees] if hooked else [],
+        output_type=[reserve, City],
+    )
+    trajectory = agent.run_sync("Reserve.")
+    assert booked == [20, 3]
+    assert trajectory.output == Point(3)
+    told = [message.content for message in trajectory.messages if message.role == "tool"]
+    assert "too many nights" in told[0]
+    assert told[1:3] == ["saw 1", "The result is accepted."]
+    assert told[3:] == ["[Not run: an earlier call of this answer has given the output]"] * 3
+    assert agent.make_engine().verify(trajectory.trace) == []
+    assert Trajectory.of(trajectory.trace).messages == trajectory.messages
+    assert check_resume(agent, "Reserve.").status == "completed"
+
+
 @pytest.mark.parametrize(
     ("json_schema", "tools", "mode"),
     [(True, [look], "native"), ("without_tools", [look], "tool"), ("without_tools", [], "native"), (None, [], "tool")],
