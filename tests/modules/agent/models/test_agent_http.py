@@ -516,6 +516,7 @@ def test_an_address_comes_from_the_settings_or_the_environment(
 
 def test_a_login_in_an_address_is_sent_and_is_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
+    caplog.set_level("DEBUG", "httpx")  # litellm, in another test of this process, makes it quieter
     with ModelServer(Says("hi")) as server:
         base = server.url.replace("//", "//me:pass%20word@")
         assert ask(HTTPGenerator("openai/m", params=GenerateParams(api_base=base))).message.content == "hi"
