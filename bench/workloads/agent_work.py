@@ -66,13 +66,14 @@ def run_agent(
     Its tool returns 100 bytes, or 2,000 with `closely`.
     """
     answers = ScriptedGenerator(script(steps), usage=USAGE)
+    engine: Any = {"traces": folder, **options}
     agent = Agent(
         name="bench",
         model=answers,
         instructions="Go on.",
         tools=[look_closely if closely else look_in_thread if in_threads else look],
         max_steps=steps + 1,
-        engine={"traces": folder, **options},
+        engine=engine,
     )
     messages = anyio.run(agent.run, "work").messages
     assert len(messages) == 2 * steps

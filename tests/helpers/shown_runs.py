@@ -273,7 +273,7 @@ class ShownRuns:
             table.finish(lease, end, Figures(0.5 if end == "completed" else None, 0.02, 1200, 8.5, error, answer))
         store.close()
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Any:
         """What an Agent's engine is told."""
         return {"traces": self.folder, "clock": self.clock, "seed": 1, "on_wait": self.answer}
 

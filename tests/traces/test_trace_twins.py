@@ -121,7 +121,7 @@ def run(folder: Path, turns: list[list[Call]], page: str, **options: Any) -> Tra
 
     tools: list[Any] = [*default_tools(include_items=True).values(), makes_ids, asks_with_ids]
     tools.append(create_skill_tool([Skill(name="tidy", description="Tidies up", instructions="Tidy up.")]))
-    engine = {"traces": folder / "runs", "on_wait": answer}
+    engine: Any = {"traces": folder / "runs", "on_wait": answer}
     agent = Agent(name="a", model=FunctionGenerator(model), tools=tools, engine=engine | options)
     agent.tools.append(SubAgentToolset(parent_agent=agent))
     with use_workspace(work), use_sandbox("local"), use_search(lambda query, most: [SearchResult("t", "u", "s")]):
@@ -172,7 +172,7 @@ def test_a_changed_setting_is_named_once_and_the_first_result_that_differs_is_sh
                 return [ToolCall.of(f"call_{uuid.uuid4().hex}", "makes_ids", {"count": 1})]
             return "exactly 10" if exact else "about 10"
 
-        engine = {"traces": tmp_path}
+        engine: Any = {"traces": tmp_path}
         agent = Agent(
             name="a", model=FunctionGenerator(model), instructions=instructions, tools=[makes_ids], engine=engine
         )

@@ -2,6 +2,7 @@
 
 import refold
 from refold import AgentModule, BestOfN, Decision, Engine, SelectBest, StateSchema, verify
+from refold.modules.agent import Agent
 
 
 class Search(StateSchema):
@@ -28,3 +29,4 @@ missing = refold.nonsense  # expect: attr-defined
 BestOfN(weigh)  # expect: arg-type
 SelectBest(rate)  # expect: arg-type
 Engine(Guesser(), trace="runs")  # expect: call-arg
+Agent(name="t", engine={"trace": "runs"})  # expect: call-overload

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         backoff_max_time: float
         backoff_base_factor: float
         backoff_jitter: bool
-        engine: AgentOptions | dict[str, Any] | None
+        engine: AgentOptions | None
 
     AsyncOutput: TypeAlias = Callable[..., Awaitable[T]]
     OutputType: TypeAlias = Callable[..., T] | Sequence[TypeForm[T] | Callable[..., T]] | Output[T]

@@ -44,7 +44,7 @@ async def answer(messages: Any, params: Any) -> Any:
 
 def agent_on(folder: Path) -> Agent:
     """The agent, its traces in a folder below."""
-    options: dict[str, Any] = {"traces": folder / "runs", "seed": 5}
+    options: Any = {"traces": folder / "runs", "seed": 5}
     return Agent(
         name="k", model=FunctionGenerator(answer), tools=[slow, sync], engine=options, backoff_base_factor=0.001
     )

@@ -78,7 +78,7 @@ def answer(messages: Sequence[Message], params: GenerateParams) -> Any:
 
 
 def agent(folder: Path, *, handled: bool = True, beside: bool = False) -> Agent:
-    engine: dict[str, Any] = {"traces": folder / "runs", "seed": 5, "budget": {"max_tokens": 1_000_000}}
+    engine: Any = {"traces": folder / "runs", "seed": 5, "budget": {"max_tokens": 1_000_000}}
     if handled:
         engine["on_wait"] = answer_to
     made = Agent(name="boss", model=FunctionGenerator(answer), tools=[once, again, question], engine=engine)

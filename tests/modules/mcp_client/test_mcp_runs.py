@@ -22,7 +22,8 @@ def client_of(folder: Path, server: str = RAW, mode: str = "") -> MCPClient:
     return mcp("stdio", command=command, args=args, env={"KEY": "k" * 32})
 
 
-def agent_of(client: Any, *calls: str, **engine: Any) -> Agent:
+def agent_of(client: Any, *calls: str, **options: Any) -> Agent:
+    engine: Any = options
     answers: list[Any] = [[ToolCall.of(f"c{i}", name, {})] for i, name in enumerate(calls)]
     tools = list(client.tools) if isinstance(client, MCPClient) else [client]
     return Agent(name="tester", model=ScriptedGenerator([*answers, "done"]), tools=tools, engine=engine)

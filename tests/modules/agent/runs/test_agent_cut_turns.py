@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -148,7 +149,7 @@ async def test_what_a_turn_has_used_that_a_budget_cut_off_is_counted_once(limit:
     used = {"input_tokens": 50, "output_tokens": 10}
     calls = [{"pay": {}}, {"echo": {"text": "a"}}]
     answers = ScriptedGenerator([{"text": "t", "calls": calls, "usage": used}, {"text": "e", "usage": used}])
-    engine = {"traces": tmp_path, "budget": {"max_tokens": limit}}
+    engine: Any = {"traces": tmp_path, "budget": {"max_tokens": limit}}
     agent = Agent(name="cut", model=answers, tools=[pay, echo], engine=engine)
     first = await agent.run("go")
     assert first.trace is not None

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ ROWS = [{"input": "go", "target": "x"}]
 
 def agent(*script: object, traces: Path | None = None) -> Agent[list[str]]:
     """An agent all of whose tools take a Db."""
-    engine = {} if traces is None else {"traces": traces}
+    engine: Any = {} if traces is None else {"traces": traces}
     return Agent(name="desk", model=ScriptedGenerator(script), tools=[find, Desk()], output_type=save, engine=engine)
 
 

@@ -343,11 +343,12 @@ async def test_hooks_see_the_events_that_are_projected() -> None:
 
 def test_options_of_the_engine_are_checked() -> None:
     assert "traces" in known_options()
-    for engine, problem in (
+    cases: list[tuple[Any, str]] = [
         ({"trace": "x"}, "did you mean 'traces'"),
         ({"budget": 3}, "budget must be a RuntimeBudget"),
         ({"budget": {"max_money": 3}}, "max_money"),
-    ):
+    ]
+    for engine, problem in cases:
         with pytest.raises(ValueError, match=problem):
             Agent(name="t", engine=engine)
 

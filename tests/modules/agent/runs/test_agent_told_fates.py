@@ -74,9 +74,10 @@ async def untyped(x: int):  # type: ignore[no-untyped-def]
 TOOLS = [text, number, nothing, table, model, whole, message, untyped]
 
 
-def agent(name: str, **engine: Any) -> Agent:
+def agent(name: str, **options: Any) -> Agent:
+    engine: Any = options or None
     script = ScriptedGenerator([ToolCall.of("c1", name, {"x": 3}), "The end."])
-    return Agent(name="a", model=script, tools=TOOLS, engine=engine or None)
+    return Agent(name="a", model=script, tools=TOOLS, engine=engine)
 
 
 async def killed(name: str) -> Trace:

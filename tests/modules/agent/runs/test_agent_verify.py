@@ -75,7 +75,7 @@ async def test_a_cancelled_run_verifies_and_goes_on(by: str, tmp_path: Path) -> 
         return "awake"
 
     answers: list[Any] = [[call("note")], [call("slow"), call("note", "c2")], "done"]
-    options: dict[str, Any] = {"traces": tmp_path}
+    options: Any = {"traces": tmp_path}
     if by == "deadline":
         options |= {"budget": {"max_runtime_seconds": SOON}, "clock": StandingClock(lambda: asleep)}
     agent = Agent(name="t", model=ScriptedGenerator(answers), tools=[slow, note], engine=options)
@@ -137,7 +137,8 @@ async def test_a_run_of_a_large_result_streams_and_verifies(tmp_path: Path) -> N
         return "é" * 100_000
 
     big = large.with_(offload=False)
-    for options in ({}, {"traces": tmp_path}):
+    both: tuple[Any, ...] = ({}, {"traces": tmp_path})
+    for options in both:
         agent = Agent(
             name="t", model=ScriptedGenerator([[call("large"), call("note", "c2")], "done"]), tools=[big, note],
             engine=options,

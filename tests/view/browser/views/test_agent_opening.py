@@ -25,8 +25,8 @@ def _says(messages: Sequence[Message], params: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def agents(acted: Site) -> Iterator[dict[str, str]]:
-    def talk(goal: str, **engine: Any) -> str:
-        engine["traces"] = acted.folder
+    def talk(goal: str, **options: Any) -> str:
+        engine: Any = {**options, "traces": acted.folder}
         agent = Agent(name="asks", model=FunctionGenerator(_says), tools=[ask_user], engine=engine)
         run_id: str = asyncio.run(agent.run(goal)).trace.run_id
         return run_id
