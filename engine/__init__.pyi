@@ -12,6 +12,7 @@ from .concurrency.threads import in_thread as in_thread
 from .effects.budget import CallUsage as CallUsage
 from .effects.budget import RuntimeBudget as RuntimeBudget
 from .effects.budget import RunUsage as RunUsage
+from .effects.in_order import in_order as in_order
 from .effects.perform import at_run_end as at_run_end
 from .effects.perform import bind as bind
 from .effects.perform import call_info as call_info

@@ -31,7 +31,7 @@ from ..state.frozen import FrozenDict
 from ..state.model import dump, json_value
 from ..state.serialization import SHALLOW, check_depth
 from .budget import Account, CallUsage
-from .context import Frame, end_open_calls, frame_inside, frame_or_none
+from .context import Frame, end_open_calls, frame_inside, frame_or_none, lane_name
 from .json_values import json_result
 from .redaction import Redactor
 from .spec import EffectSpec, usage_of
@@ -281,6 +281,14 @@ class Call:
         form = self.run.error_form(error)
         self._close({"error": form}, self.charged)
         raise EffectError(form["type"], form["message"], form.get("data"), form.get("kinds", ())) from error
+
+    def report_waiting(self) -> None:
+        """Report to the hook around the call that the call waits."""
+        call: Call = self
+        while call.frame.call is not None:
+            call = call.frame.call
+        if call.frame.when_waiting is not None:
+            call.frame.when_waiting(lane_name(call.match[1]))
 
     def refuse(self, error: RefoldError) -> None:
         """Let this call, and all calls around it, have no outcome."""

@@ -74,6 +74,13 @@ class Lane:
         return Lane(frame, f"{started_in(self.name)}{number}")
 
 
+def report_turn_wait() -> None:
+    """Report to the running hook that a call of this lane waits."""
+    frame = frame_variable.get()
+    if isinstance(frame, Frame) and frame.when_waiting is not None:
+        frame.when_waiting(lane_in(frame).name)
+
+
 def started_in(name: str) -> str:
     """Return the prefix of lanes started in the lane `name`."""
     return f"{name}." if name and name[-1] != "|" else name
@@ -164,6 +171,8 @@ class Frame(Lane):
     """The span; None if the frame is its own span, as a reference to itself would need the garbage collector."""
     rngs: dict[tuple[str, str], Random] | None = None
     """The random streams in use, by lane and name."""
+    when_waiting: Callable[[str], object] | None = None
+    """Called with the lane of a call that waits for a person, or for the turn of its recorded outcome."""
 
     def __init__(
         self,

@@ -236,6 +236,9 @@ class Waits:
                     if handler is not None and (taken := await self._handled(handler, request, refusal)):
                         return taken[0]
                 asking.parked = not timer
+                for call in asking.calls:
+                    if call is not None:
+                        call.report_waiting()
                 self._recheck()
                 await anyio.sleep_forever()
         self._write_answer(request, None, {"expired": [request.id]})

@@ -28,6 +28,7 @@ import anyio
 
 from ...concurrency.tasks import soon
 from ..call import LAST, Recorded
+from ..context import report_turn_wait
 
 QUIET_SECONDS = 5.0
 """How many seconds a call waits for its turn without any movement, before the order is given up.
@@ -107,6 +108,7 @@ class RecordedOrder:
             event = anyio.Event()  # made only here, since few calls wait
             if self._moves_until_ready(call, _waker(event)) is None:
                 return
+            report_turn_wait()
             for _ in range(_LOOKS):
                 with anyio.move_on_after(QUIET_SECONDS / _LOOKS):
                     await event.wait()

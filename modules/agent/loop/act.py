@@ -1,6 +1,6 @@
 """The second half of a turn: tool calls and their hooks."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from ....engine import Action, ActionResult, Decision, Observation, call_info, effect, perform, run_actions
+from ....engine import Action, ActionResult, Decision, Observation, call_info, effect, in_order, perform, run_actions
 from ....engine.errors import EffectError
 from ..chat.json_forms import usage_to_dict
 from ..chat.tool_calls import ToolCall
@@ -183,33 +183,38 @@ class Acting:
     async def _decide_calls(self) -> None:
         """Let hooks deny, change and answer calls.
 
-        Fills in `settled`, `edits` and `policy_decisions`.
-
-        If a reaction ends the run, no call runs and every call gets a result.
+        Fills in `settled`, `edits` and `policy_decisions`. If the hooks ask a person about several calls, all requests
+        are open at the same time. If a reaction ends the run, no call runs and every call gets a result.
         """
-        calls = self.turn.calls
         outputs = self.setup.output.by_name if self.setup.output is not None else {}
-        for call in calls:
-            if call.name in outputs and outputs[call.name].fn is None:
-                continue  # an answer in the form of a call, which does nothing
-            reaction = await self._reaction(ToolStart(**self.dispatch.facts, tool_call=call))
-            if isinstance(reaction, Supply):
-                self.settled[call.id] = _supplied(call.id, call.name, reaction)
-            elif reaction is not None and not isinstance(reaction, Edit):
-                self.settled[call.id] = _not_done(call.id, call.name, denial(reaction))
-                if reaction.stop:
-                    ended = {other.id: _not_done(other.id, other.name, INTERRUPTED) for other in calls}
-                    self.settled = ended | self.settled
-                    return
+        # an output without a function is an answer in the form of a call, which does nothing
+        calls = [call for call in self.turn.calls if call.name not in outputs or outputs[call.name].fn is not None]
+        if len(calls) == 1:
+            await self._decide_call(calls[0], None)
+        elif calls:
+            await in_order([partial(self._decide_call, call) for call in calls])
 
-    async def _reaction(self, event: ToolStart) -> Reaction | None:
+    async def _decide_call(self, call: ToolCall, after_earlier: Callable[[], Awaitable[None]] | None) -> bool:
+        """Let hooks decide about a call; return whether the run ends."""
+        reaction = await self._reaction(ToolStart(**self.dispatch.facts, tool_call=call), after_earlier)
+        if isinstance(reaction, Supply):
+            self.settled[call.id] = _supplied(call.id, call.name, reaction)
+        elif reaction is not None and not isinstance(reaction, Edit):
+            self.settled[call.id] = _not_done(call.id, call.name, denial(reaction))
+            if reaction.stop:
+                ended = {other.id: _not_done(other.id, other.name, INTERRUPTED) for other in self.turn.calls}
+                self.settled = ended | self.settled
+                return True
+        return False
+
+    async def _reaction(self, event: ToolStart, after_earlier: Callable[[], Awaitable[None]] | None) -> Reaction | None:
         """Return what the hooks decide about a call.
 
         Once a hook has changed a call, the other hooks, such as those of the policy, see the changed call.
         """
         call, changed_by = event.tool_call, set[int]()
         while True:
-            reaction = await self.dispatch.tell(event, call.id, changed_by)
+            reaction = await self.dispatch.tell(event, call.id, changed_by, after_earlier)
             if event.policy_decision is not None:
                 self.policy_decisions[call_text(event.tool_call)] = event.policy_decision
             if not isinstance(reaction, Edit):

@@ -5,7 +5,7 @@ them again, with their recorded memory.
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -124,14 +124,21 @@ class Dispatch:
         if used is not None:
             self.used = usage_from(used) if self.used is None else self.used + usage_from(used)
 
-    async def tell(self, event: AgentEvent, call: str | None = None, without: Collection[int] = ()) -> Reaction | None:
+    async def tell(
+        self,
+        event: AgentEvent,
+        call: str | None = None,
+        without: Collection[int] = (),
+        after_earlier: Callable[[], Awaitable[None]] | None = None,
+    ) -> Reaction | None:
         """Show an event to its listeners and return the winning reaction.
 
         Returns None without a winner. A winner's ReactStep is shown to the listeners of reactions. The hooks at the
-        positions `without` do not see the event.
+        positions `without` do not see the event. All that is not a hook waits for `after_earlier`, if events are shown
+        at the same time.
         """
         name = type(event).__name__
-        found = await self._reactions_by_place(name, event, call, without)
+        found = await self._reactions_by_place(name, event, call, without, after_earlier)
         if not found:
             return None
         places = sorted(found)
@@ -150,13 +157,19 @@ class Dispatch:
         return reaction if reaction.precedence < OTHER else None
 
     async def _reactions_by_place(
-        self, name: str, event: AgentEvent, call: str | None, without: Collection[int] = ()
+        self,
+        name: str,
+        event: AgentEvent,
+        call: str | None,
+        without: Collection[int] = (),
+        after_earlier: Callable[[], Awaitable[None]] | None = None,
     ) -> dict[int, Reaction]:
         """Return the listeners' reactions by position."""
         listeners = [(i, hook) for i, hook in self._listeners.of(type(event)) if i not in without]
         found: dict[int, Reaction] = {}
         if any(isinstance(hook, CountingHook) and hook.clock for _, hook in listeners):
             event.timestamp = now()
+        told: Mapping[str, Any] = {}
         others = [(i, hook) for i, hook in listeners if not isinstance(hook, CountingHook)]
         if others:
             arguments = {"event": name} if call is None else {"event": name, "call": call}
@@ -164,10 +177,12 @@ class Dispatch:
             told = await perform(telling.hooks, **arguments)
             if not telling.was_run:  # the hooks ran in an earlier attempt
                 attach(event, told)
-            self.add_usage(told.get("used"))
-            for answer in told.get("hooks", ()):
-                if "reaction" in answer:
-                    found[answer["place"]] = reaction_from_dict(answer["reaction"])
+        if after_earlier is not None:
+            await after_earlier()
+        self.add_usage(told.get("used"))
+        for answer in told.get("hooks", ()):
+            if "reaction" in answer:
+                found[answer["place"]] = reaction_from_dict(answer["reaction"])
         for i, hook in listeners:
             if isinstance(hook, CountingHook) and (reaction := self._count(i, hook, event)) is not None:
                 found[i] = reaction

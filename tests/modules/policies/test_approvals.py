@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from refold import Engine, Trace, WaitRequest, effect
+from refold import Engine, Trace, WaitRequest, ask_sync, effect
 from refold.engine.errors import WaitAnsweredError
 from refold.modules.agent import (
     Agent,
     Edit,
+    Finish,
     Reaction,
     ScriptedGenerator,
     Supply,
@@ -86,20 +87,56 @@ async def test_a_person_decides_about_each_call_in_its_own_way() -> None:
         "cid": {"decision": "deny", "reason": "too dear"},
         "dan": "approve",
     }
-    for to, answer in answers.items():
-        ids = asked(done)
-        assert list(ids) == [to]
-        done = await made.resume(done.trace, {ids[to]: answer}, by="eve")
+    ids = asked(done)
+    assert list(ids) == [*answers]  # all are open at the same time, in call order
+    done = await made.resume(done.trace, {ids[to]: answer for to, answer in answers.items()}, by="eve")
     assert results(done) == [CHANGED, "by cheque", NO, "paid 5 to dan"]
     assert sorted(paid) == [("ann", 9), ("dan", 5)]
     assert await Engine(made).averify(done.trace) == []
     metadata = [message.metadata for message in done.messages if message.role == "tool"]
     assert metadata[0] == {"edited_by": "eve", "arguments": {"to": "ann", "amount": 9}}
     assert metadata[1] == {"supplied_by": "eve"}
-    assert [r["by"] for r in done.trace.records if r.kind == "input"] == ["eve"] * 4
+    assert [r["by"] for r in done.trace.records if r.kind == "input"] == ["eve"]
     shown = [(each.args["to"], each.args["amount"]) for each in done.trace.steps[0].effects if each.name == "pay"]
     assert sorted(shown) == [("ann", 9), ("dan", 5)]  # the trace says what ran
     assert [json.loads(each.arguments)["amount"] for each in done.messages[1].tool_calls or ()] == [900, 5, 5, 5]
+
+
+async def test_answers_come_in_any_order_and_some_later() -> None:
+    """Questions that are still open keep their ids."""
+    made = agent(*FOUR[:3])
+    waits = await made.run("pay")
+    ids = asked(waits)
+    some = await made.resume(waits.trace, {ids["bob"]: "approve"})
+    assert asked(some) == {"ann": ids["ann"], "cid": ids["cid"]}
+    more = await made.resume(some.trace, {ids["ann"]: Edit({"to": "ann", "amount": 9})}, by="eve")
+    assert asked(more) == {"cid": ids["cid"]}
+    done = await made.resume(more.trace, "deny")
+    assert results(done)[:2] == [CHANGED, "paid 5 to bob"]
+    assert paid == [("ann", 9), ("bob", 5)]
+    assert await Engine(made).averify(done.trace) == []
+
+
+@hook(ToolStart)
+def asks_itself(event: ToolStart) -> Reaction | None:
+    """Asks about some calls, from a worker thread."""
+    to = event.tool_call.args["to"]
+    if to == "bob":
+        return None
+    found = ask_sync(f"{to}?", bool, details={"arguments": {"to": to}})
+    return None if found else Finish(f"{to} gets nothing")
+
+
+async def test_an_answer_that_ends_the_run_withdraws_the_other_questions() -> None:
+    made = agent(*FOUR, policy=None, hooks=[asks_itself])
+    waits = await made.run("pay")
+    assert [each.prompt for each in waits.waiting] == ["ann?", "cid?", "dan?"]  # bob's hooks do not wait
+    done = await made.resume(waits.trace, {waits.waiting[1].id: False})
+    assert [each.prompt for each in done.waiting] == ["ann?", "dan?"]  # cid's answer has its effect after ann's
+    done = await made.resume(done.trace, {done.waiting[0].id: True})
+    assert (done.trace.records[-1].data["final_result"], paid, done.waiting) == ("cid gets nothing", [], [])
+    assert results(done)[2] == "[POLICY DENIED] the call was not carried out"
+    assert await Engine(made).averify(done.trace) == []
 
 
 @pytest.mark.parametrize(

@@ -296,12 +296,11 @@ async def test_a_hook_asks_and_the_run_goes_on_when_it_is_answered(tmp_path: Pat
     assert ran == []
     assert trajectory.trace is not None
     assert trajectory.trace.status == "waiting"
-    trajectory = await agent().resume(trajectory.trace, True)
-    assert trajectory.trace is not None
     async with agent().stream("go") as stream:
         events = [event async for event in stream]
-    assert [e.question for e in events if isinstance(e, UserInputRequired)] == ["May it be sent?"]
-    trajectory = await agent().resume(trajectory.trace, False)
+    assert [e.question for e in events if isinstance(e, UserInputRequired)] == ["May it be sent?"] * 2
+    answers = {request.id: "Ann" in str(request.details["details"]["to"]) for request in trajectory.waiting}
+    trajectory = await agent().resume(trajectory.trace, answers)
     assert ran == ["Ann"]
     assert [m.content for m in trajectory.messages][2:] == ["sent", "[POLICY DENIED] refused", "done"]
 
