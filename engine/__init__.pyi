@@ -9,6 +9,9 @@ from .concurrency.tasks import cancel_requests as cancel_requests
 from .concurrency.tasks import is_cancelled as is_cancelled
 from .concurrency.tasks import own_error as own_error
 from .concurrency.threads import in_thread as in_thread
+from .effects.blobs import Blob as Blob
+from .effects.blobs import bytes_of as bytes_of
+from .effects.blobs import keep_bytes as keep_bytes
 from .effects.budget import CallUsage as CallUsage
 from .effects.budget import RuntimeBudget as RuntimeBudget
 from .effects.budget import RunUsage as RunUsage

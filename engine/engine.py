@@ -128,15 +128,17 @@ class Engine(Generic[S]):
         """
         return self._sync(lambda: self.arun(task), "arun")
 
-    async def arun(self, task: Task | str) -> RunResult[S]:
+    async def arun(self, task: Task | str, *, blobs: Callable[[str], bytes] | None = None) -> RunResult[S]:
         """Run a task to its end, on asyncio or trio.
 
-        A failed run returns a result, too, with its `status` and `error`. A cancellation or Ctrl-C ends the run, is
+        `blobs` reads bytes that the task's inputs refer to, by their hash: the `blob` method of another trace. A
+        failed run returns a result, too, with its `status` and `error`. A cancellation or Ctrl-C ends the run, is
         recorded in the trace, and is raised again with the result as its attribute `result`.
         """
         task = as_task(task)
         budget = self.budget.under(task.budget)
-        return await execute(RunPlan.fresh(self.module, task, budget, self._options(), self.traces, self.seed))
+        plan = RunPlan.fresh(self.module, task, budget, self._options(), self.traces, self.seed, blobs)
+        return await execute(plan)
 
     @asynccontextmanager
     async def stream(
@@ -154,15 +156,15 @@ class Engine(Generic[S]):
             run.result
 
         In place of a task, the stream can resume a run, or fork one: `engine.stream(resume=trace, value="yes")`. `how`
-        are then the other arguments of `aresume` or `afork`.
+        are the other arguments of `arun`, `aresume` or `afork`.
 
         Leaving the block early cancels the run. `run.result` is available after the last record, also of a cancelled
         run. Raises UsageError unless there is exactly one of `task`, `resume` and `fork`.
         """
-        if [task, resume, fork].count(None) != 2 or (how and task is not None):
+        if [task, resume, fork].count(None) != 2 or (how.keys() - {"blobs"} and task is not None):
             raise UsageError(
                 "engine.stream takes a task, resume=TRACE or fork=TRACE, one of the three. "
-                "Only the last two take further arguments, those of aresume and afork."
+                "The last two take the further arguments of aresume and afork, a task only `blobs`."
             )
         stream, raised = RunStream(), list[BaseException]()
         observed = copy(self)
@@ -171,7 +173,7 @@ class Engine(Generic[S]):
         def begun() -> Awaitable[RunResult[S]]:
             if resume is not None:
                 return observed.aresume(resume, **how)
-            return observed.afork(fork, **how) if fork is not None else observed.arun(cast(Task, task))
+            return observed.afork(fork, **how) if fork is not None else observed.arun(cast(Task, task), **how)
 
         async with anyio.create_task_group() as group:
 

@@ -284,12 +284,13 @@ def input_issues(module: Module[Any], task: Task) -> list[TaskValidationIssue]:
     takes_all, known, required = _parameters(type(module).init_state)
     where = f"{type(module).__name__}.init_state"
     issues = []
-    for name in task.inputs:
+    inputs = dict.fromkeys([*task.inputs, *(["attachments"] if task.attachments else [])])
+    for name in inputs:
         if name == "task" or not (takes_all or name in known):
             message = f"{name!r} is not a parameter of {where}; its parameters are {', '.join(known) or 'none'}"
             issues.append(TaskValidationIssue(code="TASK_INPUT_UNKNOWN", message=message, field=f"inputs.{name}"))
     for name in required:
-        if name not in task.inputs:
+        if name not in inputs:
             message = f"{where} needs the input {name!r}; give it in the task's inputs"
             issues.append(TaskValidationIssue(code="TASK_INPUT_MISSING", message=message, field=f"inputs.{name}"))
     return issues
@@ -325,7 +326,10 @@ async def first_state(module: Module[Any], task: Task, budget: RuntimeBudget, *,
     state of the module's class, and StateError if it sets another limit, task or step, which would not apply
     (unless not `strict`: a trace may have been recorded when this was no error).
     """
-    state = await call_hook(module.init_state, {"task": task.objective, **deepcopy(task.inputs)})
+    arguments = {"task": task.objective, **deepcopy(task.inputs)}
+    if task.attachments:
+        arguments["attachments"] = [each.to_dict() for each in task.attachments]
+    state = await call_hook(module.init_state, arguments)
     if not isinstance(state, module.state_class):
         raise DefinitionError(
             f"{type(module).__name__}.init_state returned {kind_of(state)}; "

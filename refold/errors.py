@@ -30,8 +30,8 @@ Agent's events that dreadnode has named so.
 | `TraceError` | `export`, `record_invalid`, `trace_exists` |
 | `TraceCorruptError` | `missing_member`, `not_a_trace`, `trace_format` |
 | `TraceWriteError` | `trace_taken` |
-| `TaskError` | `command`, `copy_refused`, `environment_not_open`, `files_lost`, `no_environment`, `not_forkable`, |
-| | `outside_workspace`, `task_invalid`, and the code of the first of its `issues` |
+| `TaskError` | `attachment`, `command`, `copy_refused`, `environment_not_open`, `files_lost`, `no_environment`, |
+| | `not_forkable`, `outside_workspace`, `task_invalid`, and the code of the first of its `issues` |
 
 `EffectError` is not a family: code that expects a failed effect should not catch a misuse of the engine.
 """
@@ -47,9 +47,7 @@ from .engine.errors import (
     StateValueError,
     WaitAnsweredError,
 )
-from .tasks.errors import (
-    TaskFileError,
-)
+from .tasks.errors import AttachmentError, TaskFileError
 from .traces.errors import (
     DefinitionError,
     DivergenceError,
@@ -69,6 +67,7 @@ from .traces.errors import (
 )
 
 __all__ = [
+    "AttachmentError",
     "DefinitionError",
     "DivergenceError",
     "DraftExpiredError",

@@ -14,6 +14,7 @@ from .files.task_files import load_task as load_task
 from .files.task_files import load_tasks as load_tasks
 from .issues import TaskValidationIssue as TaskValidationIssue
 from .preflight import check_task as check_task
+from .task import Attachment as Attachment
 from .task import EnvSpec as EnvSpec
 from .task import Task as Task
 from .task import TaskBudget as TaskBudget

@@ -75,6 +75,12 @@ class TaskFileError(TaskError):
         return ": ".join([*place, *([problem.field] if problem.field else []), problem.message])
 
 
+class AttachmentError(TaskError, ValueError):
+    """An attachment cannot be read, or is not what its media type says."""
+
+    code = "attachment"
+
+
 class FilesLostError(TaskError):
     """A run cannot continue with its files, which are gone.
 

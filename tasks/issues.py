@@ -120,6 +120,7 @@ _CODES: dict[tuple[str, ...], str] = {
     ("resources",): "TASK_RESOURCE_INVALID",
     ("resources", "kind"): "TASK_RESOURCE_KIND_INVALID",
     ("resources", "mount_to"): "TASK_RESOURCE_MOUNT_INVALID",
+    ("attachments",): "TASK_ATTACHMENT_INVALID",
     ("env_spec",): "TASK_ENV_SPEC_INVALID",
     ("constraints",): "TASK_CONSTRAINTS_INVALID",
     ("success_criteria",): "TASK_CRITERIA_INVALID",

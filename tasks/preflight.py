@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from .attachments import attachment_issues
 from .environments.mounts import mount_issues
 from .errors import OutsideWorkspaceError
 from .issues import TaskValidationIssue, located_issues
@@ -25,7 +26,7 @@ def check_task(
     `workspace_of(task.env_spec, workspace)`. An optional resource may be missing, but must not lead outside or be of
     the wrong kind. Inputs must be readable, artifacts writable.
     """
-    issues = _model_issues(task)
+    issues = _model_issues(task) or attachment_issues(task)
     if issues:
         return issues
     if not task.resources:

@@ -45,6 +45,7 @@ Price = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 TaskId = Annotated[Text, AfterValidator(_file_name)]
 Listed = (BeforeValidator(_tuple_as_list), Field(strict=True))
+Several = (BeforeValidator(lambda value: [value] if isinstance(value, str | dict | BaseModel) else value), *Listed)
 
 
 class _Part(BaseModel):
@@ -83,6 +84,48 @@ class TaskResource(_Part):
     metadata: JsonObject = Field(default_factory=dict)
 
 
+def _from_text(value: object) -> object:
+    """Return the mapping for an attachment written as a path or a URL."""
+    if not isinstance(value, str):
+        return value
+    return {"url": value} if value.lower().startswith(("http://", "https://")) else {"path": value}
+
+
+class Attachment(_Part):
+    """A file that comes with the objective: `path`, `url`, `data`, `blob` or `text`.
+
+    A text in its place is a path, or a URL with http. `data` is base64. A run stores the bytes once, beside its trace,
+    and its own task has the hash as `blob`. A `text` stands between files; if there is one, the attachments are the
+    whole message. `path` is relative to the task's file, otherwise to the current folder.
+    """
+
+    path: Said | None = None
+    url: Said | None = None
+    data: Said | None = None
+    text: Said | None = None
+    blob: Annotated[Text, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
+    bytes: Count | None = None
+    """The number of bytes of `blob`."""
+    media_type: Said | None = None
+    """Such as `image/png`; without it, the first bytes or the name say what it is."""
+    name: Text | None = None
+    detail: Literal["auto", "low", "high"] | None = None
+    """How closely a model views an image."""
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        sources = [name for name in ("path", "url", "data", "blob", "text") if getattr(self, name) is not None]
+        if len(sources) != 1 or (self.blob is None) != (self.bytes is None):
+            got = " and ".join(sources) or "none"
+            text = f"must have one of path, url, data, text, or blob with bytes (got {got})"
+            raise PydanticCustomError("attachment", "{text}", {"text": text})
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the members that are set."""
+        return self.model_dump(exclude_none=True)
+
+
 class EnvSpec(_Part):
     """The environment of a task: a registered `type`, its `config`, and requirements."""
 
@@ -109,6 +152,10 @@ class Task(_Part):
     inputs: JsonObject = Field(default_factory=dict)
     """JSON values for `init_state`, by parameter name."""
     resources: Annotated[list[TaskResource], *Listed] = Field(default_factory=list)
+    attachments: Annotated[list[Annotated[Attachment, BeforeValidator(_from_text)]], *Several] = Field(
+        default_factory=list
+    )
+    """Files for `init_state`, as its argument `attachments`."""
     env_spec: EnvSpec | None = None
     constraints: JsonObject = Field(default_factory=dict)
     """JSON values that the state holds as `metadata["constraints"]`."""
@@ -125,13 +172,18 @@ class Task(_Part):
             return data
         problems: list[Any] = []
         inputs = exact_json(data.get("inputs", {}), (), problems)
-        return (
-            data if problems or not isinstance(inputs, dict) else {**data, "id": derived_id(data["objective"], inputs)}
-        )
+        if problems or not isinstance(inputs, dict):
+            return data
+        files = data.get("attachments") or ()
+        files = files if isinstance(files, list | tuple) else [files]
+        files = [each.to_dict() if isinstance(each, Attachment) else each for each in files]
+        return {**data, "id": derived_id(data["objective"], inputs, files)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as a JSON document, which `from_dict` reads back."""
-        return self.model_dump()
+        document = self.model_dump()
+        files = document.pop("attachments")
+        return {**document, "attachments": [each.to_dict() for each in self.attachments]} if files else document
 
     @classmethod
     def from_dict(cls, doc: object) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -29,14 +30,14 @@ def id_problem(task_id: str) -> str | None:
     return None
 
 
-def derived_id(objective: str, inputs: dict[str, Any]) -> str:
+def derived_id(objective: str, inputs: dict[str, Any], attachments: Sequence[Any] = ()) -> str:
     """Return the id of a task without one.
 
-    It has words of the objective and a BLAKE2b digest of objective and inputs. The same task has the same id in every
-    process: `derived_id("Make 24!", {})` is `"make-24-"` and ten hex digits.
+    It has words of the objective and a BLAKE2b digest of objective, inputs and attachments. The same task has the same
+    id in every process: `derived_id("Make 24!", {})` is `"make-24-"` and ten hex digits.
     """
     plain = unicodedata.normalize("NFKD", objective).encode("ascii", "ignore").decode("ascii").lower()
     slug = "-".join(re.findall(r"[a-z0-9]+", plain))[:40].strip("-") or "task"
-    document = [objective, inputs] if inputs else [objective]
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    document = [objective, inputs, attachments] if attachments else [objective, inputs] if inputs else [objective]
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), default=str)
     return f"{slug}-{blake2b(text.encode('ascii'), digest_size=5).hexdigest()}"

@@ -5,6 +5,7 @@ snapshot and the patches after it, `steps` and their `effects` from the records 
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar, overload
@@ -391,16 +392,33 @@ class Trace:
         self._lines.check_chain()
 
     def blob(self, reference: dict[str, Any] | str) -> bytes:
-        """Return the bytes of a blob.
+        """Return the bytes of a blob, which a run may also have from its parent.
 
         `reference` is the blob's hash, or `{"$blob": hash, "bytes": length}`. Raises `TraceNotFoundError` if the blob
         is missing, `TraceCorruptError` if its content does not have this hash.
         """
         if isinstance(reference, str):
-            return self._blobs.get(reference)
-        if not is_blob(reference):
+            digest, size = reference, None
+        elif is_blob(reference):
+            digest, size = reference["$blob"], reference["bytes"]
+        else:
             raise TraceError(f"a blob is given by its hash or its reference, got {reference!r:.80}")
-        return self._blobs.get(reference["$blob"], reference["bytes"])
+        try:
+            return self._blobs.get(digest, size)
+        except TraceNotFoundError:
+            for above in self._ancestors():
+                with suppress(TraceNotFoundError):
+                    return above._blobs.get(digest, size)
+            raise
+
+    def _ancestors(self) -> Iterator["Trace"]:
+        """Yield the runs from which this one comes, while they are found."""
+        trace, seen = self, set[str]()
+        with suppress(TraceNotFoundError):
+            while (link := trace.parent) is not None and link["run"] not in seen:
+                seen.add(link["run"])
+                trace = trace.relative(link["run"])
+                yield trace
 
     def value(self, recorded: Any) -> Any:
         """Return the JSON value of a blob reference; any other value unchanged.

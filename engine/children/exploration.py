@@ -305,7 +305,7 @@ class Exploration:
             return chosen
         await self._worlds.adopt(chosen.place)
         self._run.learn_from(self._points[chosen.place].redactor)
-        return adopted(chosen.state, chosen.stop_reason)
+        return adopted(chosen.state, chosen.stop_reason, chosen.run_id)
 
 
 def _below(node: Node, number: int) -> str:
@@ -326,6 +326,6 @@ def _finite(value: Any, score: Any, place: str) -> float:
     raise UsageError(f"the score of {what} must be a finite number, {name} gave {value!r:.80}")
 
 
-def adopted(state: StateSchema, reason: str | None) -> Adopted:
-    """Return the state to adopt, which ends the run for a `reason`."""
-    return Adopted(state if reason is None else with_reason(state, StopReason(reason)))
+def adopted(state: StateSchema, reason: str | None, run_id: str) -> Adopted:
+    """Return a child's state to adopt, which ends the run for a `reason`."""
+    return Adopted(state if reason is None else with_reason(state, StopReason(reason)), run_id)

@@ -64,7 +64,8 @@ class ChildRegistry:
     async def adopt(self, chosen: Mapping[str, Any]) -> Adopted:
         """See Children.adopt."""
         trace = self._run.writer.trace().relative(chosen["run"])
-        return adopted(self._run.plan.module.state_class.from_dict(trace.state(-1)), chosen["stop_reason"])
+        state = self._run.plan.module.state_class.from_dict(trace.state(-1))
+        return adopted(state, chosen["stop_reason"], trace.run_id)
 
     # called children
 

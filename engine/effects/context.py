@@ -38,6 +38,7 @@ from ...traces.derived_ids import derive
 from ...traces.file.writer import TraceWriter
 from ..current_frame import NOWHERE, frame_variable, reset_frame, set_frame
 from ..errors import EffectNotAllowedError, NoRunError, RunClosedError
+from .redaction import Redactor
 from .spec import EffectSpec
 
 
@@ -117,6 +118,10 @@ class Host(Protocol):
     """How many steps of other runs lead to the run's first state (in a fork)."""
     tools: dict[str, tuple[Callable[..., Any], EffectSpec]]
     """The tools called so far."""
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """The secrets known so far; None for a recorded run."""
 
     @property
     def writer(self) -> TraceWriter | None:

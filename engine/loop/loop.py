@@ -85,6 +85,8 @@ class Adopted:
     """The state found by exploring candidates, which the step commits."""
 
     state: StateSchema
+    run: str = ""
+    """The child run that found it."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from .divergence import Divergence
 class ServedRun:
     """The host that serves one trace's outcomes to hooks that run again."""
 
-    writer = closing = pin = None
+    writer = closing = pin = redactor = None
     """None: nothing is written; see Host."""
 
     def __init__(self, run_id: str, seed: int, path: str, first_step: int, learn: Learn) -> None:

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import anyio
+import orjson
 
 from ...tasks import (
     CriterionResult,
@@ -33,6 +34,8 @@ from ...tasks.environments.environment import use_environment
 from ...tasks.environments.removed_files import changed_files, removable_files
 from ...tasks.errors import EnvironmentMismatchError
 from ...traces.errors import DivergenceError, TraceWriteError
+from ...traces.file.blob import copy_named_blobs
+from ...traces.file.writer import TraceWriter
 from ...traces.printable import printable
 from ..concurrency.tasks import cancel_requests, own_error
 from ..concurrency.threads import in_thread
@@ -42,7 +45,7 @@ from ..endings import RunStatus, StopReason
 from ..module import input_issues, kind_of, refuse_while_importing
 from ..replay.answers import UNKNOWN_EFFECT
 from ..result import RunFailure, RunResult, unfinished
-from ..state.model import StateSchema, assemble
+from ..state.model import StateSchema, assemble, dump
 from .live_run import LiveRun
 from .runner import Outcome, Runner
 from .start.lost_files import SHOWN_FILES
@@ -103,12 +106,24 @@ def opened(plan: RunPlan) -> Iterator[Runner]:
         run = LiveRun(plan, writer, closing)
         runner = Runner(run)
         if plan.reopened is None:
-            run.write("header", 0, plan.header())
+            header = plan.header()
+            _store_blobs(plan, writer, header["task"])
+            run.write("header", 0, header)
         for record in plan.shown:
             run.show(record)
         if plan.state is not None and not plan.position.has_state:
             runner.write_first(plan.state)
         yield runner
+
+
+def _store_blobs(plan: RunPlan, writer: TraceWriter, task: dict[str, Any]) -> None:
+    """Store the bytes to which a new run's task and first state refer."""
+    for data in plan.contents:
+        writer.put_blob(data)
+    if plan.blobs is not None:
+        copy_named_blobs(orjson.dumps(task), plan.blobs, writer.put_blob)
+        if plan.state is not None:
+            copy_named_blobs(dump(plan.state), plan.blobs, writer.put_blob)
 
 
 async def drive(runner: Runner) -> RunResult[Any]:

@@ -31,7 +31,7 @@ import orjson
 from ...tasks.environments.removed_files import Listing
 from ...traces import Effect, Record
 from ...traces.errors import DivergenceError, TraceError, TraceWriteError
-from ...traces.file.blob import is_blob
+from ...traces.file.blob import copy_named_blobs, is_blob
 from ...traces.file.writer import TraceWriter
 from ...traces.printable import repr_of
 from ..concurrency.tasks import current_loop, own_error, soon
@@ -409,6 +409,8 @@ class LiveRun:
             outcome["error"] = recorded.error
         else:
             data = orjson.dumps(recorded.result)
+            if self.reuse is not None and self.reuse.source is not None:
+                copy_named_blobs(data, self.reuse.source.blob, self.writer.put_blob)
             large = len(data) >= BLOB_FROM or is_blob(recorded.result)
             outcome["result"] = self.writer.put_blob(data) if large else recorded.result
         seq = self.write("outcome", call.frame.step, {**outcome, "reused": recorded.outcome})
@@ -588,8 +590,7 @@ class LiveRun:
 
     def warn_time(self) -> None:
         """Warn once of 80 % of the steps or seconds."""
-        budget = self.account.budget
-        steps = self.first_step + self.step
+        budget, steps = self.account.budget, self.first_step + self.step
         if steps >= WARN_AT * budget.max_steps:
             self.account.warn("steps", steps, budget.max_steps)
         if budget.max_runtime_seconds is not None:

@@ -31,6 +31,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ...tasks import Environment
 from ...traces.errors import TraceError, TraceWriteError, UsageError
+from ...traces.file.blob import copy_named_blobs
 from ..concurrency.tasks import cancel_requests, is_cancelled, own_error, own_task, several, stray, withdraw
 from ..concurrency.threads import in_thread
 from ..current_frame import NOWHERE, reset_frame, set_frame
@@ -99,6 +100,8 @@ class Runner:
         self._recorded_choice = plan.position.choice
         self._nest = plan.position.nest
         """How many branches the current step has resolved."""
+        self._adopted = ""
+        """The child run whose state the step adopts."""
         self._beat = Beat(run)
         self._working: asyncio.Task[Any] | None = None
         """The task of the work, on asyncio."""
@@ -396,6 +399,7 @@ class Runner:
         else:
             chosen = recorded["candidate"] if "candidate" in recorded else await run.children.adopt(recorded)
         if isinstance(chosen, Adopted):
+            self._adopted = chosen.run
             return chosen
         candidates = cast(tuple[Decision, ...], decision.candidates)
         return self._write_decision(candidates[chosen], candidate=chosen)
@@ -404,6 +408,9 @@ class Runner:
         """Write a step's commit, and a snapshot if one is due."""
         run = self.run
         members: dict[str, Any] = {"patch": want.patch}
+        if self._adopted:
+            child, self._adopted = run.writer.trace().relative(self._adopted), ""
+            copy_named_blobs(dump(want.patch), child.blob, run.writer.put_blob)
         observation = want.observation
         if observation.results or observation.value is not None:
             members["observation"] = observation.to_dict()

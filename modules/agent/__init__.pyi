@@ -2,6 +2,12 @@ __all__: list[str]
 
 from .agent import Agent as Agent
 from .chat.content import Content as Content
+from .chat.files import Audio as Audio
+from .chat.files import Document as Document
+from .chat.files import Goal as Goal
+from .chat.files import Image as Image
+from .chat.files import Part as Part
+from .chat.files import Video as Video
 from .chat.messages import Message as Message
 from .chat.tool_calls import FunctionCall as FunctionCall
 from .chat.tool_calls import FunctionDefinition as FunctionDefinition

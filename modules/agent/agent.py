@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator, model_validator
 
 from ...engine import UNANSWERED, Engine, RuntimeBudget, run_blocking
-from ...tasks import Task
 from ...traces import Trace
 from ...traces.errors import UsageError
+from .chat.files import Goal
 from .chat.json_forms import plain
 from .chat.messages import Message
 from .events import AgentEvent, AgentStep
@@ -323,14 +323,15 @@ class Agent(BaseModel, Generic[Out]):
     # running
 
     async def run(
-        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
+        self, goal: Goal, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
     ) -> "Trajectory[Out]":
         """Work on a goal to its end; without an event loop, `run_sync`.
 
         Returns the trajectory, whose last event tells how the run ended: `trajectory = await agent.run(goal)`.
 
         Args:
-            goal: the work to do; the budget, resources and criteria of a Task apply as well.
+            goal: the work to do: a text, a Task, or texts and files such as `["What is it?", Image("a.png")]`. The
+                budget, resources and criteria of a Task apply as well.
             reset: whether to start a new conversation; otherwise the run continues a copy of `self.trajectory`, and the
                 trajectories of earlier calls stay as they were.
             trajectory: a conversation to continue instead; the run's events are added to it, it is returned, and
@@ -344,7 +345,7 @@ class Agent(BaseModel, Generic[Out]):
         return await Running(self, goal, reset, trajectory, deps=deps).run()
 
     def run_sync(
-        self, goal: str | Task, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
+        self, goal: Goal, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
     ) -> "Trajectory[Out]":
         """Run a goal to its end without an event loop; see `run`.
 
@@ -355,7 +356,7 @@ class Agent(BaseModel, Generic[Out]):
 
     def stream(
         self,
-        goal: str | Task | None,
+        goal: Goal | None,
         *,
         reset: bool = True,
         trajectory: "Trajectory[Any] | None" = None,
@@ -426,7 +427,7 @@ class Agent(BaseModel, Generic[Out]):
         options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files, "deps": deps}
         return await forked(self, trace, at=at, edit=edit, budget=budget, **options)
 
-    async def batch(self, goals: Iterable[str | Task], *, concurrency: int | None = None) -> "list[Trajectory[Out]]":
+    async def batch(self, goals: Iterable[Goal], *, concurrency: int | None = None) -> "list[Trajectory[Out]]":
         """Work on many goals and return the trajectories in goal order.
 
         Each goal has its own conversation and run. At most `concurrency` runs work at once; the default is the agent's
@@ -436,7 +437,7 @@ class Agent(BaseModel, Generic[Out]):
         return await run_batch(self, goals, concurrency)
 
     def stream_batch(
-        self, goals: Iterable[str | Task], *, concurrency: int | None = None
+        self, goals: Iterable[Goal], *, concurrency: int | None = None
     ) -> AbstractAsyncContextManager[Batch[Out]]:
         """Work on many goals as `batch` does and yield their events.
 
@@ -449,7 +450,7 @@ class Agent(BaseModel, Generic[Out]):
         return stream_batch(self, goals, concurrency)
 
     async def sample(
-        self, goal: str | Task, n: int, *, reward: Reward | None = None, concurrency: int | None = None
+        self, goal: Goal, n: int, *, reward: Reward | None = None, concurrency: int | None = None
     ) -> Samples[Out]:
         """Run a goal `n` times under one budget.
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from mcp import types
 
-from ..agent.chat.content import Content, ContentAudioInput, ContentImageUrl, ContentText
+from ..agent.chat.content import Content, ContentAudioInput, ContentFile, ContentImageUrl, ContentText, stored_part
+from ..agent.chat.files import loaded_part
 from ..agent.chat.messages import Message
 from ..agent.tools import ErrorModel, ToolOutcome
 
@@ -23,7 +24,7 @@ def outcome_of(result: types.CallToolResult) -> ToolOutcome:
 
     It is text if all parts are text. Structured content comes last, unless the text already is that JSON.
     """
-    parts = [_part(block) for block in result.content]
+    parts = [stored_part(_part(block)) for block in result.content]
     data = result.structured_content
     if data is not None and not _is_told(data, [part.text for part in parts if isinstance(part, ContentText)]):
         parts.append(ContentText(text=json.dumps(data, ensure_ascii=False)))
@@ -92,10 +93,16 @@ def _resource(resource: types.TextResourceContents | types.BlobResourceContents)
 
 
 def _blocks(parts: Sequence[Content]) -> list[types.ContentBlock]:
-    return [_block(part) for part in parts]
+    return [_block(loaded_part(part)) for part in parts]
 
 
 def _block(part: Content) -> types.ContentBlock:
+    if isinstance(part, ContentFile):
+        head, _, data = (part.url or "").partition(",")
+        if not head.startswith("data:"):
+            return _text(str(part))
+        held = types.BlobResourceContents(uri=f"file:///{part.name or 'file'}", mime_type=part.media_type, blob=data)
+        return types.EmbeddedResource(resource=held)
     if isinstance(part, ContentAudioInput):
         return types.AudioContent(data=part.input_audio.data, mime_type=f"audio/{part.input_audio.format}")
     if isinstance(part, ContentImageUrl):

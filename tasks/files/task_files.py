@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import FileProblem, TaskFileError
+from ..attachments import within_folder
+from ..errors import AttachmentError, FileProblem, OutsideWorkspaceError, TaskFileError
 from ..issues import located_issues
 from ..task import Task
 from . import json_values
@@ -39,12 +40,12 @@ def load_tasks(path: str | Path) -> list[Task]:
         for document in parse(read_text(path)):
             for place, value in entries(document):
                 try:
-                    tasks.append(_task(value))
+                    tasks.append(_task(value, path.parent))
                 except ValidationError as error:
                     for at, issue in located_issues(error, Task):
                         line = document.line_of((*place, *at))
                         problems.append(FileProblem(line, issue.field or None, issue.message))
-                except _NotAMappingError as error:
+                except (_NotAMappingError, OutsideWorkspaceError, AttachmentError) as error:
                     problems.append(FileProblem(document.line_of(place), None, str(error)))
     except UnreadableError as error:
         problems.append(FileProblem(error.line, error.field, error.message))
@@ -72,10 +73,10 @@ class _NotAMappingError(Exception):
     pass
 
 
-def _task(value: object) -> Task:
+def _task(value: object, folder: Path) -> Task:
     if not isinstance(value, dict):
         raise _NotAMappingError(f"a task must be a mapping with an objective (got {json_values.shown(value)})")
-    return Task.model_validate(value)
+    return Task.model_validate(within_folder(value, folder))
 
 
 def entries(document: Document) -> Iterator[tuple[json_values.Path, Any]]:

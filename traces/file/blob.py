@@ -3,6 +3,8 @@
 import os
 import re
 import secrets
+from collections.abc import Callable
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,6 +49,19 @@ def is_blob(value: object) -> bool:
 
 
 _DIGEST = re.compile("[0-9a-f]{32}")
+_NAMED = re.compile(rb'"([0-9a-f]{32})"')
+
+
+def copy_named_blobs(document: bytes, read: Callable[[str], bytes], put: Callable[[bytes], object]) -> None:
+    """Copy the blobs that a JSON document names as `{"blob": hash, ...}`.
+
+    A blob that cannot be read is left out; whoever needs it gets an error with its hash.
+    """
+    if b'blob"' not in document:
+        return
+    for digest in dict.fromkeys(_NAMED.findall(document)):
+        with suppress(TraceError):
+            put(read(digest.decode()))
 
 
 class MemoryBlobs:

@@ -25,7 +25,7 @@ from .run_row import RunFilter, RunRow
 
 NEWEST = 500
 """How many runs a mirror of a whole store holds, child runs included: a store may have a million."""
-_BLOB = b'{"$blob":"'
+_BLOB = b'blob"'
 
 
 @dataclass

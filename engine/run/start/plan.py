@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from ....tasks import Environment, Task
+from ....tasks.attachments import stored
 from ....traces import Record, Trace
 from ....traces.file.record import FORMAT
 from ....traces.file.writer import Durability, TraceWriter
@@ -212,6 +213,10 @@ class RunPlan:
     """The records that `prepare_resume` has written, for the observers."""
     done: RunResult[Any] | None = None
     """The result of a resumed run that has nothing to do."""
+    contents: tuple[bytes, ...] = ()
+    """The bytes that the task refers to, to be stored before the header."""
+    blobs: Callable[[str], bytes] | None = None
+    """Reads the other bytes that the task or the first state refers to, by their hash."""
 
     @property
     def seconds(self) -> float | None:
@@ -252,16 +257,20 @@ class RunPlan:
         options: RunOptions,
         folder: TraceHome = None,
         seed: int | None = None,
+        blobs: Callable[[str], bytes] | None = None,
     ) -> "RunPlan":
         """Return the plan of a new run, with its trace in `folder`.
 
         A random seed has 53 bits, which a float holds exactly.
         """
+        task, contents = _stored(task, options.redactor)
         if options.redactor is not None:
             task = redacted_task(task, options.redactor)
         run_id = new_run_id(task.id)
         seed = seed if seed is not None else int.from_bytes(os.urandom(7)) >> 3
-        return cls(run_id, module, task, budget, seed, options, options.redactor, file=place_in(folder, run_id))
+        file = place_in(folder, run_id)
+        plan = cls(run_id, module, task, budget, seed, options, options.redactor, file=file, blobs=blobs)
+        return replace(plan, contents=contents)
 
     @classmethod
     def forked(
@@ -277,7 +286,10 @@ class RunPlan:
     ) -> "RunPlan":
         """Return the plan of a run from a state of `source`."""
         header = source.header
-        plan = cls.fresh(module, Task.from_dict(header["task"]), budget, options, folder, int(header["seed"]))
+        task = Task.from_dict(header["task"])
+        if task.attachments:  # a stranger's trace could name any file
+            task = task.model_copy(update={"attachments": [each for each in task.attachments if each.path is None]})
+        plan = cls.fresh(module, task, budget, options, folder, int(header["seed"]), source.blob)
         return replace(plan, link=link, family=source, path=link["path"], state=state, reuse=reuse)
 
     @classmethod
@@ -330,8 +342,17 @@ class RunPlan:
 
         `writer` writes the trace of that run.
         """
+        task, contents = _stored(task, redactor)
         plan = cls(run_id, module, task, budget, above.seed, options, redactor, link=link, path=link["path"])
-        return replace(plan, file=place_of_child(writer, run_id), family=writer, parent=parent)
+        return replace(plan, file=place_of_child(writer, run_id), family=writer, parent=parent, contents=contents)
+
+
+def _stored(task: Task, redactor: Redactor | None) -> tuple[Task, tuple[bytes, ...]]:
+    """Return the task with references to its attachments, and their bytes."""
+    if not task.attachments:
+        return task, ()
+    task, contents = stored(task, None if redactor is None else lambda text: str(redactor.value(text)))
+    return task, tuple(contents)
 
 
 def new_run_id(task_id: str) -> str:

@@ -1,9 +1,10 @@
 """The chat with a model: messages, tool calls, usage."""
 
-from .content import ContentAudioInput, ContentImageUrl, ContentText
+from .content import ContentAudioInput, ContentFile, ContentImageUrl, ContentText
 
 __all__ = [
     "ContentAudioInput",
+    "ContentFile",
     "ContentImageUrl",
     "ContentText",
 ]

@@ -1,4 +1,4 @@
-"""The parts of a message: text, images by URL, and audio."""
+"""The parts of a message: text, files, images by URL, and audio."""
 
 import base64
 import mimetypes
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from ....engine import StateModel
+from ....engine import StateModel, in_run, keep_bytes
+from ....tasks import Attachment
+from ....tasks.attachments import bytes_in, checked, kind_of
 
 Detail: TypeAlias = Literal["auto", "low", "high"]
 _SHOWN = 50
@@ -150,18 +152,46 @@ class ContentAudioInput(StateModel):
         _write(path, self.to_bytes())
 
 
-Content: TypeAlias = ContentText | ContentImageUrl | ContentAudioInput
-CONTENT_TYPES = (ContentText, ContentImageUrl, ContentAudioInput)
+class ContentFile(StateModel):
+    """A file, stored once beside the trace or at a URL.
+
+    `blob` is the hash of the stored bytes, which `trace.blob(part.blob)` returns, and `bytes` their number. `url` is
+    the file's address; outside of runs, it may be a `data:` URL with the bytes.
+    """
+
+    type: Literal["file"] = "file"
+    blob: str | None = None
+    bytes: int | None = None
+    media_type: str | None = None
+    name: str | None = None
+    url: str | None = None
+    detail: Detail = "auto"
+    cache_control: dict[str, str] | None = None
+
+    def __str__(self) -> str:
+        size = "" if self.bytes is None else f" bytes={self.bytes}"
+        where = f" blob={self.blob}" if self.url is None else f" url={shortened(self.url)!r}"
+        return f"<ContentFile name={self.name!r} media_type={self.media_type}{size}{where}>"
+
+    @property
+    def kind(self) -> str:
+        """What it is: image, audio, video, pdf, text or file."""
+        return kind_of(self.media_type or "")
+
+
+Content: TypeAlias = ContentText | ContentImageUrl | ContentAudioInput | ContentFile
+CONTENT_TYPES = (ContentText, ContentImageUrl, ContentAudioInput, ContentFile)
 _BY_TYPE: dict[Any, type[Content]] = {
     "text": ContentText,
     "image_url": ContentImageUrl,
     "input_audio": ContentAudioInput,
+    "file": ContentFile,
 }
 _MAGIC = ((b"RIFF", "wav"), (b"ID3", "mp3"), (b"\xff\xfb", "mp3"), (b"OggS", "ogg"), (b"fLaC", "flac"))
 
 
-def content_part(part: Content | str | Mapping[str, Any]) -> Content:
-    """Return a part from a part, a text, or OpenAI's dict.
+def content_part(part: Content | Attachment | str | Mapping[str, Any]) -> Content:
+    """Return a part from a part, a text, an attachment, or OpenAI's dict.
 
     Raises ValueError for a dict of an unknown type, and StateValueError if its members do not fit.
     """
@@ -169,6 +199,8 @@ def content_part(part: Content | str | Mapping[str, Any]) -> Content:
         return part
     if isinstance(part, str):
         return ContentText(text=part)
+    if isinstance(part, Attachment):
+        return part_of(part)
     if not isinstance(part, Mapping):
         raise ValueError(f"a part of a message must be a text, a content part or a dict, got {type(part).__name__}")
     cls = _BY_TYPE.get(part.get("type"))
@@ -180,6 +212,64 @@ def content_part(part: Content | str | Mapping[str, Any]) -> Content:
     return cls.from_dict(document)
 
 
+def part_of(attachment: Attachment) -> Content:
+    """Return the part of a message for an attachment.
+
+    In a run, its bytes are stored beside the trace. Raises AttachmentError for bytes that cannot be used.
+    """
+    if attachment.text is not None:
+        return ContentText(text=attachment.text)
+    detail = attachment.detail or "auto"
+    facts: dict[str, Any] = {"media_type": attachment.media_type, "name": attachment.name, "detail": detail}
+    if attachment.url is not None:
+        if kind_of(attachment.media_type or "") == "image":
+            return ContentImageUrl.from_url(attachment.url, detail=detail)
+        return ContentFile(url=attachment.url, **facts)
+    if attachment.blob is not None:
+        return ContentFile(blob=attachment.blob, bytes=attachment.bytes, **facts)
+    known = checked(attachment)
+    facts |= {"media_type": known.media_type, "name": known.name}
+    return _kept(bytes_in(attachment), ContentFile(**facts))
+
+
+def stored_part(part: Content) -> Content:
+    """Return a part without bytes of its own, which are stored beside the trace.
+
+    Outside of runs, and if it has no bytes, the part is returned unchanged.
+    """
+    if not in_run():
+        return part
+    facts: dict[str, Any]
+    if isinstance(part, ContentAudioInput):
+        if part.transcript is not None:
+            return part
+        form = part.input_audio.format
+        data, facts = part.input_audio.data, {"media_type": f"audio/{'mpeg' if form == 'mp3' else form}"}
+    elif isinstance(part, ContentImageUrl | ContentFile):
+        facts = {} if isinstance(part, ContentImageUrl) else {"name": part.name}
+        url = (part.image_url.url if isinstance(part, ContentImageUrl) else part.url) or ""
+        head, _, data = url.partition(",")
+        if not head.startswith("data:") or not head.endswith(";base64"):
+            return part
+        detail = part.image_url.detail if isinstance(part, ContentImageUrl) else part.detail
+        facts |= {"media_type": head[5:-7], "detail": detail}
+    else:
+        return part
+    try:
+        found = base64.b64decode(data, validate=True)
+    except ValueError:  # a tool's mistake, which the provider reports
+        return part
+    return _kept(found, ContentFile(**facts, cache_control=part.cache_control))
+
+
+def _kept(data: bytes, part: ContentFile) -> ContentFile:
+    if not in_run():
+        encoded = base64.b64encode(data).decode()
+        return part.model_copy(update={"url": f"data:{part.media_type};base64,{encoded}", "bytes": len(data)})
+    blob = keep_bytes(data.decode("utf-8", "replace") if part.kind == "text" else data)
+    return part.model_copy(update={"blob": blob.blob, "bytes": blob.bytes})
+
+
 def openai_part(part: Content) -> dict[str, Any]:
     """Return the part in OpenAI's form.
 
@@ -188,9 +278,22 @@ def openai_part(part: Content) -> dict[str, Any]:
     document: dict[str, Any] = part.to_dict()
     if document["cache_control"] is None:
         del document["cache_control"]
+    if isinstance(part, ContentFile):
+        return _openai_file(part, document)
     if part.type == "input_audio":
         del document["input_audio"]["transcript"]
     return document
+
+
+def _openai_file(part: ContentFile, document: dict[str, Any]) -> dict[str, Any]:
+    marks = {name: document[name] for name in ("cache_control",) if name in document}
+    if part.url is None:
+        return {name: value for name, value in document.items() if value not in (None, "auto")}
+    if part.kind == "video":
+        return {"type": "video_url", "video_url": {"url": part.url}, **marks}
+    if part.url.startswith("data:"):
+        return {"type": "file", "file": {"filename": part.name or "file", "file_data": part.url}, **marks}
+    return {"type": "file", "file": {"file_id": part.url}, **marks}
 
 
 def _audio_format(data: bytes) -> str | None:

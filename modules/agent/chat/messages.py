@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypeAlias
 from uuid import UUID, uuid5
 
 from ....engine import StateModel
+from ....tasks import Attachment
 from .content import CONTENT_TYPES, Content, ContentText, content_part, openai_part, shortened
 from .tool_calls import ToolCall
 
@@ -23,8 +24,8 @@ _NAMESPACE = UUID("6d1f2c5e-9a64-5b0e-8f4e-3d0c6a7b9e21")
 class Message(StateModel):
     """A message of a chat: `Message("user", "hello")`.
 
-    `content` is the text and `content_parts` are the parts (text, images, audio). The field `body`, also in documents,
-    holds either the text or, if there are other parts, the list of parts.
+    `content` is the text and `content_parts` are the parts (text, files, images, audio). The field `body`, also in
+    documents, holds either the text or, if there are other parts, the list of parts.
 
     `tool_calls` are the calls that an assistant requests; `tool_call_id` is the id of the call that a tool's message
     answers. `metadata` holds JSON values. Models do not see the metadata, except `thinking_blocks`, which some
@@ -43,7 +44,7 @@ class Message(StateModel):
     def __init__(
         self,
         role: Role,
-        content: str | Sequence[str | Content | Mapping[str, Any]] | None = None,
+        content: str | Sequence[str | Content | Attachment | Mapping[str, Any]] | None = None,
         *,
         tool_calls: Sequence[ToolCall | Mapping[str, Any]] | None = None,
         tool_call_id: str | None = None,
@@ -121,7 +122,7 @@ class Message(StateModel):
         mark = EPHEMERAL if cache_control is True else cache_control
         return self.model_copy(update={"body": _marked(bare, mark) or ""})
 
-    def with_content(self, content: str | Sequence[str | Content | Mapping[str, Any]]) -> Self:
+    def with_content(self, content: str | Sequence[str | Content | Attachment | Mapping[str, Any]]) -> Self:
         """Return a copy with another content."""
         return self.model_copy(update={"body": _body(content)})
 
@@ -201,7 +202,7 @@ class Message(StateModel):
         return [cls.fit(message) for message in messages]
 
 
-def _body(content: str | Sequence[str | Content | Mapping[str, Any]] | None) -> str | list[Content]:
+def _body(content: str | Sequence[str | Content | Attachment | Mapping[str, Any]] | None) -> str | list[Content]:
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, (Mapping, *CONTENT_TYPES)):

@@ -104,6 +104,10 @@ class FatalGeneratorError(GeneratorError):
     """A retry cannot help: no key, no credit, unknown model, refused request."""
 
 
+class InputNotSupportedError(FatalGeneratorError):
+    """The model takes no input of this kind, such as video."""
+
+
 class ScriptExhaustedError(FatalGeneratorError):
     """A script has no further answer."""
 
@@ -123,6 +127,7 @@ _BY_NAME: dict[str, type[GeneratorError]] = {
         RateLimitedError,
         ContextOverflowError,
         FatalGeneratorError,
+        InputNotSupportedError,
         ScriptExhaustedError,
         CassetteMissError,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ..chat.content import Content
 from ..chat.messages import Message
 from .params import GenerateParams
 
@@ -18,7 +19,7 @@ _PICTURE = 1000
 def estimate_tokens(messages: Sequence[Message]) -> int:
     """Return the approximate number of tokens of messages.
 
-    This is a quarter of their characters; an image or a piece of audio counts as 1,000 tokens.
+    This is a quarter of their characters; an image, a PDF or a piece of audio counts as 1,000 tokens.
     """
     return sum(map(_tokens, messages))
 
@@ -47,7 +48,12 @@ def _texts(message: Message) -> list[str]:
 def _others(message: Message) -> int:
     """Return the tokens of pictures and audio, and those around the message."""
     body = message.body
-    return _AROUND + (0 if isinstance(body, str) else _PICTURE * sum(part.type != "text" for part in body))
+    return _AROUND + (0 if isinstance(body, str) else sum(_other(part) for part in body if part.type != "text"))
+
+
+def _other(part: Content) -> int:
+    is_text = part.type == "file" and part.kind == "text" and part.bytes is not None
+    return (part.bytes or 0) // CHARACTERS_A_TOKEN if is_text and part.type == "file" else _PICTURE
 
 
 def tokens_to_reserve(

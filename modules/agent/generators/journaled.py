@@ -14,6 +14,7 @@ from ....engine.errors import EffectError
 from ....traces.errors import RunAbortedError
 from ...rate_limits import request_slot
 from ...rate_limits.limiter import current_limiter
+from ..chat.files import loaded
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..chat.usage_scope import spent
@@ -95,6 +96,7 @@ class _Asked:
         params = params or GenerateParams()
         began = perf_counter()
         try:
+            chat = loaded(chat)
             if self.render is not None:
                 chat, params = self.render(chat, params)
             with numbered(number):

@@ -56,12 +56,14 @@ class Capabilities(StateModel):
     """The known capabilities of a model.
 
     `function_calling` is None if unknown; `source` names the origin of the data. `json_schema` says whether answers can
-    be made to fit a JSON Schema, or only in requests without tools.
+    be made to fit a JSON Schema, or only in requests without tools. `inputs` says which of image, audio, video and pdf
+    the model takes; a kind that is not listed is unknown, and is tried.
     """
 
     function_calling: bool | None = None
     json_schema: bool | Literal["without_tools"] | None = None
     prompt_caching: bool = False
+    inputs: dict[str, bool] = {}
     max_input_tokens: int | None = None
     source: str = ""
 

@@ -11,10 +11,16 @@ from typing import Any
 
 from ....engine import emit, follow_run
 from ....engine.errors import NoRunError
+from ..chat.files import has_files, lacks
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
-from ..generators.errors import ContextOverflowError, GeneratorError, sounds_like_no_schema
+from ..generators.errors import (
+    ContextOverflowError,
+    GeneratorError,
+    InputNotSupportedError,
+    sounds_like_no_schema,
+)
 from ..generators.estimate import estimate_tokens
 from ..generators.finish_reasons import finish_of
 from ..generators.generation import Generation
@@ -133,8 +139,12 @@ class Deciding:
     async def _generation(self) -> Generation:
         messages: Sequence[Message] = self.state.messages
         reserve = self.state.weight
+        refused = await self._refused_inputs()
         while True:
             try:
+                if refused is not None:
+                    error, refused = refused, None
+                    raise error
                 state = self.state
                 modes = (self.mode, self.output)
                 return await self._counted(messages, state.params, state.system, reserve, self._backoff(), *modes)
@@ -161,6 +171,15 @@ class Deciding:
                     error,
                     other,
                 )
+
+    async def _refused_inputs(self) -> InputNotSupportedError | None:
+        """Return the error of files that the model is known not to take."""
+        if not has_files(self.state.messages):
+            return None
+        lacking = lacks(self.state.messages, (await capabilities_of(self.generator)).inputs)
+        if lacking is None:
+            return None
+        return InputNotSupportedError(f"{self.generator.model} takes no {lacking}. Nothing was sent.")
 
     def _takes_no_schema(self, error: GeneratorError) -> bool:
         """Return whether the server refuses the request for its output's schema."""
@@ -214,14 +233,16 @@ class Deciding:
         A model whose context is known to be too small is passed over.
         """
         fallback = self.setup.fallback
-        if fallback is None or not self.others or not isinstance(error, fallback.on):
+        if fallback is None or not self.others or not isinstance(error, (InputNotSupportedError, *fallback.on)):
             return False
         failed = self.generator
         self.failed.append(f"{failed.model}: {error_type(error)}: {error_text(error)}")
         while self.others:
             self.at = self.others.pop(0)
-            room = (await capabilities_of(self.generator)).max_input_tokens
+            known = await capabilities_of(self.generator)
+            room, lacking = known.max_input_tokens, lacks(self.state.messages, known.inputs)
             why = None if room is None or reserve <= room else f"its context of {room} tokens is too small"
+            why = why if lacking is None else f"it takes no {lacking}"
             facts = {"from": failed.model, "to": self.generator.model, "error": _document(error)}
             emit("model_fallback", **facts, **({} if why is None else {"skipped": why}))
             if why is None:

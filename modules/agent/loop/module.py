@@ -5,6 +5,7 @@ from typing import Any
 
 from ....engine import AgentModule, Decision, Observation, RunFailure, emit
 from ....tasks import Task
+from ..chat.files import message_of, stored
 from ..chat.json_forms import message_from, usage_to_dict
 from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
@@ -64,11 +65,13 @@ class AgentLoop(AgentModule[AgentState]):
         message_metadata: Mapping[str, Any] | None = None,
         asked: int | None = None,
         kept_before: Mapping[str, Any] | None = None,
+        attachments: Sequence[dict[str, Any]] = (),
         **inputs: Any,
     ) -> AgentState:
         """Return the first state: the conversation so far and the goal."""
         earlier = [m for m in map(message_from, history) if not is_empty(m) and m.role != "system"]
-        messages = [*sanitize_orphan_tool_messages(earlier), Message("user", task, metadata=message_metadata)]
+        goal = message_of(task, attachments, message_metadata)
+        messages = [*map(stored, sanitize_orphan_tool_messages(earlier)), goal]
         settings = self._settings(agent_id=agent_id, session_id=session_id)
         system = settings["system"]
         return AgentState(

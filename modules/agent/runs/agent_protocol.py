@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from ....engine import Engine
-from ....tasks import Task
+from ..chat.files import Goal
 from ..events import AgentEvent, AgentStep
 from ..generators.protocol import Generator
 from ..hooks.hook import Hook
@@ -49,11 +49,11 @@ class RunsGoals(Protocol[Out]):
         """See Agent."""
 
     async def run(
-        self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
+        self, goal: Goal, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
     ) -> Trajectory[Out]:
         """See Agent."""
 
     def stream(
-        self, goal: str | Task, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
+        self, goal: Goal, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[AgentEvent]]:
         """See Agent."""

@@ -7,7 +7,8 @@ from typing import Any, Generic
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from ....tasks import Task, as_task
+from ....tasks import Task
+from ..chat.files import Goal, task_of
 from ..events import AgentEvent
 from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
@@ -32,7 +33,7 @@ class Batch(Generic[Out]):
 
 
 async def run_batch(
-    agent: RunsGoals[Out], goals: Iterable[str | Task], concurrency: int | None = None
+    agent: RunsGoals[Out], goals: Iterable[Goal], concurrency: int | None = None
 ) -> list[Trajectory[Out]]:
     """Run an agent on several goals; see `Agent.batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
@@ -50,7 +51,7 @@ async def run_batch(
 
 @asynccontextmanager
 async def stream_batch(
-    agent: RunsGoals[Out], goals: Iterable[str | Task], concurrency: int | None = None
+    agent: RunsGoals[Out], goals: Iterable[Goal], concurrency: int | None = None
 ) -> AsyncIterator[Batch[Out]]:
     """Run an agent on several goals and yield the events; see `Agent.stream_batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
@@ -71,7 +72,7 @@ async def stream_batch(
 
 
 def _prepared(
-    agent: RunsGoals[Out], goals: Iterable[str | Task], concurrency: int | None
+    agent: RunsGoals[Out], goals: Iterable[Goal], concurrency: int | None
 ) -> tuple[list[Task], list[Trajectory[Out]], anyio.CapacityLimiter]:
     """Return the goals as tasks, their new trajectories and the limiter."""
     if isinstance(goals, str | Task):
@@ -79,7 +80,7 @@ def _prepared(
     most = agent.concurrency if concurrency is None else concurrency
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ValueError(f"concurrency must be a whole number of at least 1, got {most!r}")
-    tasks = [as_task(goal) for goal in goals]
+    tasks = [task_of(goal) for goal in goals]
     trajectories: list[Trajectory[Out]] = [
         Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions) for _ in tasks
     ]

@@ -22,10 +22,11 @@ from ....engine import (
     is_cancelled,
     own_error,
 )
-from ....tasks import Task, as_task
+from ....tasks import Task
 from ....traces import Record, Trace
 from ....traces.file.append_only import SUFFIX
 from ....traces.stores.store_url import is_url, split_run
+from ..chat.files import Goal, task_of
 from ..chat.json_forms import message_to_dict
 from ..events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat
 from ..events.generations import steps_among
@@ -51,7 +52,7 @@ class Running(Generic[Out]):
     def __init__(
         self,
         agent: RunsGoals[Out],
-        goal: str | Task,
+        goal: Goal,
         reset: bool,
         trajectory: Trajectory[Any] | None,
         message_metadata: Mapping[str, Any] | None = None,
@@ -64,6 +65,8 @@ class Running(Generic[Out]):
         self._given = trajectory
         self._metadata = message_metadata
         self.trajectory: Trajectory[Out] = trajectory if trajectory is not None else agent.trajectory
+        self._blobs: Callable[[str], bytes] | None = None
+        """Reads the files of the conversation's earlier runs."""
         self._earlier: Callable[[], Trace] | None = None
         """Loads the run that a stream resumes, until its earlier records are read."""
         self.result: RunResult | None = None
@@ -72,7 +75,7 @@ class Running(Generic[Out]):
     def _begin(self) -> Task:
         """Choose the conversation, and return the goal as a task with it."""
         agent = self.agent
-        task = as_task(self._goal)
+        task = task_of(self._goal)
         if self._given is None:
             if self._reset:
                 agent.reset()
@@ -82,6 +85,8 @@ class Running(Generic[Out]):
         if self.trajectory.system_prompt is None:
             self.trajectory.system_prompt = agent.instructions
         inputs: dict[str, Any] = {"session_id": str(self.trajectory.session_id), "agent_id": str(agent.agent_id)}
+        earlier = self.trajectory.trace_or_none
+        self._blobs = None if earlier is None else earlier.blob
         if self.trajectory.events:
             inputs["history"] = [message_to_dict(message) for message in self.trajectory.context]
             inputs["asked"] = _earlier_requests(self.trajectory)
@@ -102,7 +107,7 @@ class Running(Generic[Out]):
         async with entered(self.agent.tools):
             task = self._begin()
             try:
-                result = await self._engine().arun(task)
+                result = await self._engine().arun(task, blobs=self._blobs)
             except BaseException as raised:
                 result_of_cancelled: RunResult | None = getattr(raised, "result", None)
                 if result_of_cancelled is not None:
@@ -121,7 +126,7 @@ class Running(Generic[Out]):
         """Run the goal and yield its events."""
         async with entered(self.agent.tools):
             task = self._begin()
-            async with self.streamed(self._engine().stream(task)) as events:
+            async with self.streamed(self._engine().stream(task, blobs=self._blobs)) as events:
                 yield events
 
     @asynccontextmanager

@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 import anyio
 
 from ....engine import AgentModule, Decision, RuntimeBudget, StateSchema, run_child, used_so_far
-from ....tasks import Task, as_task
+from ....tasks import Task
 from ....traces import Trace
 from ....traces.errors import ExternalError
 from ....traces.file.children import children_of
 from ....traces.printable import error_line
+from ..chat.files import Goal, task_of
 from ..trajectory.converters import trajectory_to_jsonl_record
 from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
@@ -123,11 +124,11 @@ class Sampling(AgentModule[StateSchema]):
 
 
 async def sample(
-    agent: RunsGoals[Out], goal: str | Task, n: int, reward: Reward | None, concurrency: int | None
+    agent: RunsGoals[Out], goal: Goal, n: int, reward: Reward | None, concurrency: int | None
 ) -> Samples[Out]:
     """Run a goal several times; see `Agent.sample`."""
     _check(n, concurrency)
-    task = as_task(goal)
+    task = task_of(goal)
     module = Sampling(agent, task, n, concurrency or n)
     async with entered(agent.tools):
         # the runs have the criteria, the resources and the inputs; the run around them has the budget

@@ -2,7 +2,7 @@
 
 from typing import Generic
 
-from ....tasks import Task
+from ..chat.files import Goal
 from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
 
@@ -18,12 +18,12 @@ class AgentTask(Generic[Out]):
         self.name = name or agent.name
         self.__name__ = self.name
 
-    async def __call__(self, goal: str | Task) -> Trajectory[Out]:
+    async def __call__(self, goal: Goal) -> Trajectory[Out]:
         """Run the agent on a goal."""
         agent = self.agent
         return await agent.run(goal, trajectory=Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions))
 
-    async def run(self, goal: str | Task) -> Trajectory[Out]:
+    async def run(self, goal: Goal) -> Trajectory[Out]:
         """Run the agent on a goal, as calling the task does."""
         return await self(goal)
 

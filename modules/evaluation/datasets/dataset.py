@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....tasks import Task
-from ....tasks.errors import FileProblem, TaskFileError
+from ....tasks.attachments import within_folder
+from ....tasks.errors import AttachmentError, FileProblem, OutsideWorkspaceError, TaskFileError
 from ....tasks.files.json_values import DEEPEST
 from ....tasks.issues import located_issues
 from ....tasks.task_id import id_problem
@@ -135,12 +136,12 @@ def _made(
     for number, (line, given) in enumerate(placed[:limit] if limit is not None else placed, start=1):
         where = f"row {number}" if line is None else None
         try:
-            row = _row(given, fields)
+            row = _row(given, fields, source.parent if isinstance(source, Path) else None)
         except ValidationError as error:
             for _, issue in located_issues(error, Task):
                 problems.append(FileProblem(line, ".".join(filter(None, (where, issue.field))) or None, issue.message))
             continue
-        except (LookupError, TypeError) as error:
+        except (LookupError, TypeError, OutsideWorkspaceError, AttachmentError) as error:
             problems.append(FileProblem(line, where, str(error.args[0])))
             continue
         if row.task.id in seen:
@@ -172,7 +173,7 @@ def _together(problems: Sequence[FileProblem]) -> list[FileProblem]:
     ]
 
 
-def _row(given: Any, fields: Fields) -> Row:
+def _row(given: Any, fields: Fields, folder: Path | None) -> Row:
     if isinstance(given, Row):
         return given
     if isinstance(given, Task):
@@ -184,6 +185,7 @@ def _row(given: Any, fields: Fields) -> Row:
     columns = {name: value for name, value in _texts(given, "").items() if value is not None}
     columns = {name: _plain(value, name) for name, value in columns.items()}
     doc, target = fields.document(columns)
+    doc = doc if folder is None else within_folder(doc, folder)
     named = doc.pop("id", None)
     task = Task.model_validate(doc if named is None else {**doc, "id": file_name(named)})
     return Row(named or task.id, task, target, columns)

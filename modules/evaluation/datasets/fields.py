@@ -10,7 +10,9 @@ from ....traces.errors import UsageError
 OBJECTIVES = ("objective", "goal", "input", "question", "prompt", "task")
 TARGETS = ("target", "expected", "expected_output", "answer", "ideal", "reference")
 IDS = ("id", "task_id", "name")
-TASK_PARTS = ("inputs", "resources", "env_spec", "constraints", "success_criteria", "budget", "metadata")
+TASK_PARTS = (
+    *("inputs", "resources", "attachments", "env_spec", "constraints", "success_criteria", "budget", "metadata"),
+)
 """Parts of a task that a column with their name sets."""
 
 

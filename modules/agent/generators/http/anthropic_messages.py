@@ -9,7 +9,7 @@ from typing import Any
 
 from ...chat.messages import Message
 from ...chat.validation import sanitize_orphan_tool_messages
-from ..errors import FatalGeneratorError
+from ..errors import FatalGeneratorError, InputNotSupportedError
 from ..generation import Delta
 from ..params import GenerateParams
 from ..providers.assembler import Assembler
@@ -150,12 +150,24 @@ def _blocks(content: Any) -> list[dict[str, Any]]:
             block = {"type": "text", "text": part["text"]} if part["text"].strip() else {}
         elif part["type"] == "image_url":
             block = {"type": "image", "source": _source(part["image_url"]["url"])}
+        elif part["type"] == "file" and (block := _document(part.get("file") or {})):
+            pass
         else:
-            raise FatalGeneratorError(f"Anthropic's API takes no {part['type']!r} parts; send text or images")
+            shown = (part.get("file") or {}).get("filename") or part["type"]
+            raise InputNotSupportedError(f"Anthropic's API takes texts, images and PDFs, and not {shown!r:.80}.")
         if block:
             marks = {"cache_control": part["cache_control"]} if part.get("cache_control") else {}
             blocks.append({**block, **marks})
     return blocks
+
+
+def _document(file: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the block of a PDF; empty for another file."""
+    source = _source(file.get("file_data") or file.get("file_id") or "")
+    if source.get("media_type", "application/pdf") != "application/pdf":
+        return {}
+    named = {"title": file["filename"]} if file.get("filename") else {}
+    return {"type": "document", "source": source, **named}
 
 
 def _source(url: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...chat.messages import Message
 from ...chat.validation import sanitize_orphan_tool_messages
-from ..errors import FatalGeneratorError
+from ..errors import FatalGeneratorError, InputNotSupportedError
 from ..generation import Delta
 from ..params import GenerateParams
 from ..providers.assembler import Assembler
@@ -28,7 +28,9 @@ def request_body(place: Place, messages: Sequence[Message], params: GeneratePara
 
     `marks` asks for marks of prompt caching. OpenAI itself needs none, and refuses members that it does not know.
     """
-    chat = [message.to_openai() for message in sanitize_orphan_tool_messages(messages)]
+    chat = files_after_results([message.to_openai() for message in sanitize_orphan_tool_messages(messages)])
+    if place.prefix == "openai" and not place.is_own:
+        _refuse_urls(chat)
     values = params.given()
     extra = values.get("extra", {})
     body: dict[str, Any] = {name: values[name] for name in _SENT if name in values}
@@ -53,6 +55,36 @@ def request_body(place: Place, messages: Sequence[Message], params: GeneratePara
         body.pop("tool_choice", None)
         body.pop("parallel_tool_calls", None)
     return {"model": place.name, "messages": chat, **body, **extra}
+
+
+def files_after_results(chat: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a chat whose tool messages are text.
+
+    The API takes files of users only, so a user message after the results has them.
+    """
+    moved: list[dict[str, Any]] = []
+    files: list[Any] = []
+    for message in [*chat, {"role": "end"}]:
+        if message["role"] != "tool":
+            moved += [{"role": "user", "content": files}] if files else []
+            files = []
+        elif isinstance(parts := message["content"], list) and any(part["type"] != "text" for part in parts):
+            here = [part for part in parts if part["type"] != "text"]
+            told = {"type": "text", "text": f"[{len(here)} of its parts are in the next user message]"}
+            files += [{"type": "text", "text": f"From the result of the call {message.get('tool_call_id')}:"}, *here]
+            message = {**message, "content": [*(part for part in parts if part["type"] == "text"), told]}
+        moved.append(message)
+    return moved[:-1]
+
+
+def _refuse_urls(chat: Sequence[Mapping[str, Any]]) -> None:
+    """Raise InputNotSupportedError for a file that OpenAI would have to fetch."""
+    for message in chat:
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            if "file_id" in (part.get("file") or {}):
+                raise InputNotSupportedError(
+                    f"OpenAI opens no URL of a file: {part['file']['file_id']!r:.200}. To fix: pass fetch=True."
+                )
 
 
 def headers_for(key: str | None) -> dict[str, str]:

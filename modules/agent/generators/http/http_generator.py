@@ -55,7 +55,9 @@ class HTTPGenerator(ListedGenerator):
     async def capabilities(self) -> Capabilities:
         """Return the capabilities in the list of prices; makes no request."""
         is_own = self.params.api_base is not None or self._place(self.params).is_own
-        return self._described(*facts_of(self._name), is_own=is_own)
+        known = self._described(*facts_of(self._name), is_own=is_own)
+        lacks = () if is_own else ("audio", "video") if self._place(self.params).is_anthropic else ("video",)
+        return known.model_copy(update={"inputs": {**known.inputs, **dict.fromkeys(lacks, False)}})
 
     async def at_most(self, tokens_in: int, params: GenerateParams) -> CallUsage | None:
         """Return the largest usage of a request; makes none.

@@ -15,6 +15,13 @@ from ..params import GenerateParams
 from ..protocol import Capabilities
 from .assembler import Assembler
 
+_INPUTS = {
+    "image": "supports_vision",
+    "pdf": "supports_pdf_input",
+    "audio": "supports_audio_input",
+    "video": "supports_video_input",
+}
+
 
 class ListedGenerator:
     """A model with parameters, a key, and a price."""
@@ -72,6 +79,7 @@ class ListedGenerator:
             function_calling=bool(facts.get("supports_function_calling")),
             json_schema=bool(facts.get("supports_response_schema")) or None,
             prompt_caching=bool(facts.get("supports_prompt_caching")),
+            inputs={kind: facts[flag] for kind, flag in _INPUTS.items() if isinstance(facts.get(flag), bool)},
             max_input_tokens=facts.get("max_input_tokens"),
             source=source,
         )

@@ -95,6 +95,7 @@ class LiteLLMGenerator(ListedGenerator):
         """Return litellm's arguments: a repaired chat and merged parameters."""
         merged = self.params.merge_with(params)
         chat = [message.to_openai() for message in sanitize_orphan_tool_messages(messages)]
+        chat = [{**each, "content": _with_video_files(each.get("content"))} for each in chat]
         given = merged.given()
         request: dict[str, Any] = {name: given[name] for name in _PASSED if name in given}
         request |= {
@@ -189,3 +190,15 @@ class LiteLLMGenerator(ListedGenerator):
         except Exception:  # noqa: BLE001 - an unknown model raises one of several classes
             return None
         return float(sum(costs))
+
+
+def _with_video_files(content: Any) -> Any:
+    """Return a content with videos as files, litellm's form of them."""
+    if not isinstance(content, list):
+        return content
+    return [
+        {"type": "file", "file": {"file_data" if url.startswith("data:") else "file_id": url}}
+        if part["type"] == "video_url" and isinstance(url := part["video_url"]["url"], str)
+        else part
+        for part in content
+    ]

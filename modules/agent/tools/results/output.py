@@ -9,11 +9,14 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from .....tasks import Attachment
 from .....traces.errors import ExternalError
-from ...chat.content import CONTENT_TYPES, ContentText
+from ...chat.content import CONTENT_TYPES, content_part, stored_part
 from ...chat.messages import Message
 from .errors import ErrorModel, ToolSignal
 from .outcome import ToolOutcome
+
+_PARTS = (Attachment, *CONTENT_TYPES)
 
 
 class CollidingKeysError(ExternalError, ValueError):
@@ -34,7 +37,7 @@ def outcome_of(value: Any) -> ToolOutcome:
     if isinstance(value, ErrorModel):
         return ToolOutcome.of_error(value)
     if isinstance(value, Message):
-        body = value.body if isinstance(value.body, str) else list(value.body)
+        body = value.body if isinstance(value.body, str) else list(map(stored_part, value.body))
         return ToolOutcome(content=body, metadata=dict(value.metadata))
     parts = _parts(value)
     if parts is not None:
@@ -70,13 +73,13 @@ def clean(text: str) -> str:
 
 def _parts(value: Any) -> list[Any] | None:
     """Return content parts, alone or in a list with texts; otherwise None."""
-    if isinstance(value, CONTENT_TYPES):
-        return [value]
-    if not isinstance(value, list | tuple) or not any(isinstance(item, CONTENT_TYPES) for item in value):
+    if isinstance(value, _PARTS):
+        return [stored_part(content_part(value))]
+    if not isinstance(value, list | tuple) or not any(isinstance(item, _PARTS) for item in value):
         return None
-    if not all(isinstance(item, (str, *CONTENT_TYPES)) for item in value):
+    if not all(isinstance(item, (str, *_PARTS)) for item in value):
         return None
-    return [ContentText(text=clean(item)) if isinstance(item, str) else item for item in value]
+    return [stored_part(content_part(clean(item) if isinstance(item, str) else item)) for item in value]
 
 
 def _plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import orjson
 from pydantic import PydanticUserError, TypeAdapter
 
+from .....tasks import Attachment
 from ...chat.content import CONTENT_TYPES
 from ...chat.messages import Message
 from .errors import ErrorModel, ToolSignal
@@ -17,7 +18,7 @@ from .output import outcome_of
 if TYPE_CHECKING:
     from ..tool_class import Tool
 
-_NOT_JSON = (ToolOutcome, ToolSignal, ErrorModel, Message, *CONTENT_TYPES)
+_NOT_JSON = (ToolOutcome, ToolSignal, ErrorModel, Message, Attachment, *CONTENT_TYPES)
 """Rich return types that nobody would type; a tool that declares one accepts any text or JSON value."""
 
 

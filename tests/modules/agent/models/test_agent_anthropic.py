@@ -150,7 +150,7 @@ def test_a_chat_becomes_turns_with_the_system_message_before_them() -> None:
         },
     ]
     assert "mine" not in str(body)
-    with pytest.raises(FatalGeneratorError, match="takes no 'input_audio' parts"):
+    with pytest.raises(FatalGeneratorError, match="takes texts, images and PDFs, and not 'input_audio'"):
         body_for(Message("user", [ContentAudioInput.from_bytes(b"x", format="wav")]))
 
 

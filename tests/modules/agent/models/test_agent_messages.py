@@ -120,7 +120,9 @@ def test_what_is_no_message_is_refused_with_the_reason() -> None:
         Message("robot", "x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the role of a message must be system, user, assistant or tool, got None"):
         Message.from_openai({"content": "x"})
-    with pytest.raises(ValueError, match="the type of a part must be one of text, image_url, input_audio, got 'video'"):
+    with pytest.raises(
+        ValueError, match="type of a part must be one of text, image_url, input_audio, file, got 'video'"
+    ):
         Message("user", [{"type": "video"}])
     with pytest.raises(ValueError, match="a part of a message must be a text"):
         Message("user", [3])  # type: ignore[list-item]
