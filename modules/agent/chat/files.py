@@ -11,8 +11,7 @@ from ....engine import Blob, bytes_of
 from ....tasks import Attachment, Task, as_task
 from ....tasks.attachments import checked, kind_of
 from ....tasks.errors import AttachmentError
-from ....traces.errors import TraceError, UsageError
-from ..generators.errors import FatalGeneratorError
+from ....traces.errors import UsageError
 from .content import Content, ContentAudioInput, ContentFile, ContentImageUrl, ContentText, Detail, stored_part
 from .messages import Message
 
@@ -128,7 +127,7 @@ def stored(message: Message) -> Message:
 def loaded(messages: Sequence[Message]) -> Sequence[Message]:
     """Return messages whose files have their bytes, as providers take them.
 
-    Raises FatalGeneratorError, with the hash, for bytes that are missing.
+    Raises TraceNotFoundError, with the hash, for bytes that are missing.
     """
     if not has_files(messages):
         return messages
@@ -145,10 +144,7 @@ def loaded_part(part: Content) -> Content:
     if part.blob is None or part.bytes is None:
         encoded = (part.url or "").partition(",")[2]
     else:
-        try:
-            encoded = base64.b64encode(bytes_of(Blob(blob=part.blob, bytes=part.bytes))).decode()
-        except TraceError as error:
-            raise FatalGeneratorError(f"{part.name or 'A file'} of the conversation is lost: {error}") from error
+        encoded = base64.b64encode(bytes_of(Blob(blob=part.blob, bytes=part.bytes))).decode()
     url, marks = f"data:{part.media_type};base64,{encoded}", part.cache_control
     if part.kind == "image":
         image = ContentImageUrl.ImageUrl(url=url, detail=part.detail)

@@ -11,7 +11,7 @@ import anyio
 
 from ....engine import CallUsage, charge, effect, perform
 from ....engine.errors import EffectError
-from ....traces.errors import RunAbortedError
+from ....traces.errors import RunAbortedError, TraceError
 from ...rate_limits import request_slot
 from ...rate_limits.limiter import current_limiter
 from ..chat.files import loaded
@@ -96,7 +96,10 @@ class _Asked:
         params = params or GenerateParams()
         began = perf_counter()
         try:
-            chat = loaded(chat)
+            try:
+                chat = loaded(chat)
+            except TraceError as error:
+                raise FatalGeneratorError(f"A file of the conversation is lost: {error}") from error
             if self.render is not None:
                 chat, params = self.render(chat, params)
             with numbered(number):

@@ -5,7 +5,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from refold.modules.agent import (
     Document,
     FunctionGenerator,
     GenerateParams,
+    Goal,
     HTTPGenerator,
     Image,
     Message,
@@ -101,7 +102,8 @@ def test_both_apis_get_the_exact_bytes_in_their_own_form(streamed: bool, tmp_pat
     run, (first, second) = bodies(
         own, [*goal, Audio(WAV), Video(b"v", media_type="video/mp4")], streamed=streamed, tools=[look], replies=replies
     )
-    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{encoded(PNG)}", "detail": "low"}}
+    url = f"data:image/png;base64,{encoded(PNG)}"
+    picture = {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
     assert first["messages"][0]["content"] == [
         {"type": "text", "text": "What is it?"},
         picture,
@@ -116,7 +118,7 @@ def test_both_apis_get_the_exact_bytes_in_their_own_form(streamed: bool, tmp_pat
     *_, result, moved = second["messages"]
     assert [part["type"] for part in result["content"]] == ["text", "text"]
     assert moved["role"] == "user"
-    assert moved["content"][-1]["image_url"]["url"] == picture["image_url"]["url"]
+    assert moved["content"][-1]["image_url"]["url"] == url
     assert run.answer == "a cat"
     _, (first, second) = bodies("anthropic/claude-x", goal, streamed=streamed, tools=[look], replies=replies)
     source = {"type": "base64", "media_type": "image/png", "data": encoded(PNG)}
@@ -148,7 +150,7 @@ def test_a_known_lack_is_refused_before_anything_is_sent() -> None:
             return await super().generate(messages, params)
 
     blind, sees = Blind(lambda chat, params: "no"), FunctionGenerator(lambda chat, params: "a cat")
-    goal = ["What is it?", Image(PNG)]
+    goal: Goal = ["What is it?", Image(PNG)]
     failed = Agent(name="a", model=blind).run_sync(goal)
     assert "takes no image (image/png, part 2 of message 1)" in failed.trace.end["error"]["message"]
     assert Agent(name="a", model=[blind, sees]).run_sync(goal).answer == "a cat"
@@ -212,7 +214,7 @@ def test_stores_keep_and_carry_the_bytes_that_states_name(kind: str, tmp_path: P
     ]
     fork = Engine(viewer().module(), traces=stores[1]).fork(first.trace, at=1)
     stores[0].delete(first.trace.run_id)
-    assert fork.trace.blob(fork.state.messages[0].body[1].blob) == PNG
+    assert fork.trace.blob(fork.trace.final_state["messages"][0]["body"][1]["blob"]) == PNG
 
 
 def test_a_missing_file_is_an_error_with_its_hash(tmp_path: Path) -> None:
@@ -265,7 +267,7 @@ def test_what_cannot_be_sent_is_refused_where_it_is_named(tmp_path: Path) -> Non
     with open(tmp_path / "large.pdf", "wb") as file:
         file.write(b"%PDF-")
         file.truncate(100_000_000)
-    for make, why in [
+    cases: list[tuple[Callable[[], object], str]] = [
         (lambda: Image(tmp_path / "gone.png"), "cannot be read: No such file"),
         (lambda: Image(tmp_path), "Is a directory"),
         (lambda: Image(b""), "no bytes"),
@@ -273,13 +275,14 @@ def test_what_cannot_be_sent_is_refused_where_it_is_named(tmp_path: Path) -> Non
         (lambda: Image(PNG, media_type="application/pdf"), "its first bytes are those of image/png"),
         (lambda: Document(tmp_path / "large.pdf"), "has 100,000,000 bytes; at most 50,000,000"),
         (lambda: Document(b"?"), "media type of '' is unknown"),
-    ]:
+    ]
+    for make, why in cases:
         with pytest.raises(AttachmentError, match=why):
             make()
     with pytest.raises(UsageError, match="A goal has texts and parts such as Image"):
         viewer().run_sync(["x", 3])  # type: ignore[list-item]
     (tmp_path / "a.png").write_bytes(PNG)
-    goal = ["What is it?", Image(tmp_path / "a.png")]
+    goal: Goal = ["What is it?", Image(tmp_path / "a.png")]
     (tmp_path / "a.png").unlink()
     run = viewer().run_sync(goal)
     assert run.trace.end["error"]["type"] == "TaskInvalidError"
