@@ -121,12 +121,12 @@ class Engine(Generic[S]):
 
     # running
 
-    def run(self, task: Task | str) -> RunResult[S]:
+    def run(self, task: Task | str, *, blobs: Callable[[str], bytes] | None = None) -> RunResult[S]:
         """Run a task to its end.
 
-        Inside a running event loop, use `await arun(task)`.
+        Inside a running event loop, use `await arun(task)`. See `arun` for `blobs`.
         """
-        return self._sync(lambda: self.arun(task), "arun")
+        return self._sync(lambda: self.arun(task, blobs=blobs), "arun")
 
     async def arun(self, task: Task | str, *, blobs: Callable[[str], bytes] | None = None) -> RunResult[S]:
         """Run a task to its end, on asyncio or trio.

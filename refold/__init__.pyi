@@ -43,6 +43,7 @@ from .engine import run_child as run_child
 from .engine import start_child as start_child
 from .engine import verify as verify
 from .engine import wait_child as wait_child
+from .errors import AttachmentError as AttachmentError
 from .errors import DefinitionError as DefinitionError
 from .errors import DivergenceError as DivergenceError
 from .errors import DraftExpiredError as DraftExpiredError

@@ -63,7 +63,7 @@ def media_type_of(data: bytes, name: str, stated: str | None = None) -> str:
 
 
 def bytes_in(attachment: Attachment, *, most: int | None = None) -> bytes:
-    """Return the bytes of a path or of base64 data, at least one.
+    """Return the bytes of a path or of base64 data.
 
     `most` limits how much of a file is read. Raises AttachmentError.
     """
@@ -91,7 +91,7 @@ def bytes_in(attachment: Attachment, *, most: int | None = None) -> bytes:
 
 
 def checked(attachment: Attachment) -> Attachment:
-    """Return an attachment with its media type and name, from its first bytes.
+    """Return an attachment with its media type and name.
 
     Raises AttachmentError.
     """
@@ -127,7 +127,7 @@ def stored(task: Task, clean: Callable[[str], str] | None = None) -> tuple[Task,
 
 
 def attachment_issues(task: Task) -> list[TaskValidationIssue]:
-    """Return why attachments could not be stored at the start of a run."""
+    """Return why attachments were not stored when the run started."""
     issues = []
     for index, each in enumerate(task.attachments):
         if each.path is None and each.data is None:

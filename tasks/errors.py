@@ -76,7 +76,7 @@ class TaskFileError(TaskError):
 
 
 class AttachmentError(TaskError, ValueError):
-    """An attachment cannot be read, or is not what its media type says."""
+    """An attachment cannot be read, or is of another media type."""
 
     code = "attachment"
 

@@ -85,16 +85,16 @@ class TaskResource(_Part):
 
 
 def _from_text(value: object) -> object:
-    """Return the mapping for an attachment written as a path or a URL."""
+    """Return an attachment written as a path or URL as mapping."""
     if not isinstance(value, str):
         return value
     return {"url": value} if value.lower().startswith(("http://", "https://")) else {"path": value}
 
 
 class Attachment(_Part):
-    """A file that comes with the objective: `path`, `url`, `data`, `blob` or `text`.
+    """A file that comes with the objective.
 
-    A text in its place is a path, or a URL with http. `data` is base64. A run stores the bytes once, beside its trace,
+    It has one of `path`, `url`, `data`, `text`, or `blob` with `bytes`. A text in its place is a path, or a URL with http. `data` is base64. A run stores the bytes once, beside its trace,
     and its own task has the hash as `blob`. A `text` stands between files; if there is one, the attachments are the
     whole message. `path` is relative to the task's file, otherwise to the current folder.
     """

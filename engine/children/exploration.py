@@ -327,5 +327,5 @@ def _finite(value: Any, score: Any, place: str) -> float:
 
 
 def adopted(state: StateSchema, reason: str | None, run_id: str) -> Adopted:
-    """Return a child's state to adopt, which ends the run for a `reason`."""
+    """Return a child's state to adopt; a `reason` ends the run."""
     return Adopted(state if reason is None else with_reason(state, StopReason(reason)), run_id)

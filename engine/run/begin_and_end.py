@@ -117,7 +117,7 @@ def opened(plan: RunPlan) -> Iterator[Runner]:
 
 
 def _store_blobs(plan: RunPlan, writer: TraceWriter, task: dict[str, Any]) -> None:
-    """Store the bytes to which a new run's task and first state refer."""
+    """Store the bytes that the task and the first state name."""
     for data in plan.contents:
         writer.put_blob(data)
     if plan.blobs is not None:

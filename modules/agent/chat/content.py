@@ -191,7 +191,7 @@ _MAGIC = ((b"RIFF", "wav"), (b"ID3", "mp3"), (b"\xff\xfb", "mp3"), (b"OggS", "og
 
 
 def content_part(part: Content | Attachment | str | Mapping[str, Any]) -> Content:
-    """Return a part from a part, a text, an attachment, or OpenAI's dict.
+    """Return a part from a part, text, attachment, or OpenAI's dict.
 
     Raises ValueError for a dict of an unknown type, and StateValueError if its members do not fit.
     """
@@ -233,7 +233,7 @@ def part_of(attachment: Attachment) -> Content:
 
 
 def stored_part(part: Content) -> Content:
-    """Return a part without bytes of its own, which are stored beside the trace.
+    """Return a part whose bytes are stored beside the trace.
 
     Outside of runs, and if it has no bytes, the part is returned unchanged.
     """

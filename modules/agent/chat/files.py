@@ -138,7 +138,7 @@ def loaded(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def loaded_part(part: Content) -> Content:
-    """Return a file as an image, audio, text, or file with its bytes."""
+    """Return a file with its bytes, in the form for its kind."""
     if not isinstance(part, ContentFile) or (part.url is not None and not part.url.startswith("data:")):
         return part
     if part.blob is None or part.bytes is None:

@@ -173,7 +173,7 @@ class Deciding:
                 )
 
     async def _refused_inputs(self) -> InputNotSupportedError | None:
-        """Return the error of files that the model is known not to take."""
+        """Return the error of files that the model does not take."""
         if not has_files(self.state.messages):
             return None
         lacking = lacks(self.state.messages, (await capabilities_of(self.generator)).inputs)
