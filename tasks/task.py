@@ -94,9 +94,10 @@ def _from_text(value: object) -> object:
 class Attachment(_Part):
     """A file that comes with the objective.
 
-    It has one of `path`, `url`, `data`, `text`, or `blob` with `bytes`. A text in its place is a path, or a URL with http. `data` is base64. A run stores the bytes once, beside its trace,
-    and its own task has the hash as `blob`. A `text` stands between files; if there is one, the attachments are the
-    whole message. `path` is relative to the task's file, otherwise to the current folder.
+    It has one of `path`, `url`, `data`, `text`, or `blob` with `bytes`. A text in its place is a path, or a URL with
+    http. `data` is base64. A run stores the bytes once, beside its trace, and its own task has the hash as `blob`. A
+    `text` stands between files; if there is one, the attachments are the whole message. `path` is relative to the
+    task's file, otherwise to the current folder.
     """
 
     path: Said | None = None

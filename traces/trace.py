@@ -392,7 +392,7 @@ class Trace:
         self._lines.check_chain()
 
     def blob(self, reference: dict[str, Any] | str) -> bytes:
-        """Return the bytes of a blob, of this run or the runs it comes from.
+        """Return the bytes of a blob, of this run or its parents.
 
         `reference` is the blob's hash, or `{"$blob": hash, "bytes": length}`. Raises `TraceNotFoundError` if the blob
         is missing, `TraceCorruptError` if its content does not have this hash.

@@ -21,11 +21,11 @@ REFOLD = """
     Agent Toolset Trajectory hook tool
 """
 AGENT = """
-    Agent AgentEnd AgentEvent AgentInput AgentJudge AgentStart AgentState AgentStep AgentTask Audio Backoff Config Continue
-    Document ErrorModel Fail Finish GenerateParams GenerationDelta GenerationEnd GenerationStart GenerationStep Generator Hook
-    Image LiteLLMGenerator Message Output ReactStep Reaction Retry RetryWithFeedback ScriptedGenerator Stop StopCondition Tool
-    ToolCall ToolEnd ToolMode ToolStart ToolStep Toolset Trajectory Usage current_tool_call get_generator hook
-    stop_condition tool tool_context tool_method Video
+    Agent AgentEnd AgentEvent AgentInput AgentJudge AgentStart AgentState AgentStep AgentTask Audio Backoff Config
+    Continue Document ErrorModel Fail Finish GenerateParams GenerationDelta GenerationEnd GenerationStart
+    GenerationStep Generator Hook Image LiteLLMGenerator Message Output ReactStep Reaction Retry RetryWithFeedback
+    ScriptedGenerator Stop StopCondition Tool ToolCall ToolEnd ToolMode ToolStart ToolStep Toolset Trajectory Usage
+    current_tool_call get_generator hook stop_condition tool tool_context tool_method Video
 """
 
 
