@@ -348,7 +348,7 @@ class Trace:
         The path is a JSON Pointer in which `*` stands for any one member or index, and a final `**` for everything
         below: "/plan/*", "/messages/**". A change by an end record counts as step `len(steps)`.
         """
-        return list(dict.fromkeys(change.step for change in blame(self._lines, self.first_state, path)))
+        return list(dict.fromkeys(change.step for change in self.iter_blame(path)))
 
     def blame(self, path: str) -> list[Blame]:
         """Return each change of the values at a path, in order.

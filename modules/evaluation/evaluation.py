@@ -5,7 +5,7 @@ import math
 import shutil
 import traceback
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from ..run_sets.code_parts import parts_of
 from ..run_sets.ends import NOTHING, earlier_usage, sources_of
 from ..run_sets.plan import as_module, load_module
 from ..run_sets.stop import run_until_signals
-from ..run_sets.table import CODE, Changed, all_rows
+from ..run_sets.table import CODE, Changed, all_rows, check_retry
 from .datasets.dataset import Dataset, Row
 from .datasets.fields import Fields
 from .errors import EvaluationError
@@ -94,9 +94,8 @@ class Evaluation:
         load = Dataset.load if isinstance(dataset, str | Path) else Dataset.of
         self.dataset: Dataset = load(dataset, fields)
         self.scorers = as_scorers(scorers) or [success_criteria()]
-        columns, has_target = self.dataset.columns, any(row.target is not None for row in self.dataset)
         for scorer in self.scorers:
-            scorer.check(columns, has_target)
+            scorer.check(self.dataset)
         self.repeats = repeats
         self.name = name or str(getattr(task, "name", None) or self.dataset.name)
         self.folder = None if folder is None else Path(folder)
@@ -113,18 +112,28 @@ class Evaluation:
             raise EvaluationError("runs in a store of their own need a folder for their scores: folder='runs/NAME'")
         self.traces = None if traces is None else str(traces)
 
-    def run_sync(self, on_progress: Callable[[SetProgress], Any] | None = None) -> EvalResult:
-        """Run and score without an event loop.
+    def run_sync(
+        self, on_progress: Callable[[SetProgress], Any] | None = None, *, retry: Collection[str] = ()
+    ) -> EvalResult:
+        """Run and score without an event loop; see `run`.
 
         Ctrl-C once lets running tasks finish; twice cuts them off.
         """
         stop = StopRequest()
-        return run_until_signals(partial(self.run, on_progress, stop), stop, "await evaluation.run()")
+        return run_until_signals(partial(self.run, on_progress, stop, retry=retry), stop, "await evaluation.run()")
 
     async def run(
-        self, on_progress: Callable[[SetProgress], Any] | None = None, stop: StopRequest | None = None
+        self,
+        on_progress: Callable[[SetProgress], Any] | None = None,
+        stop: StopRequest | None = None,
+        *,
+        retry: Collection[str] = (),
     ) -> EvalResult:
-        """Run what is missing, score all runs, and return the result."""
+        """Run what is missing, score all runs, and return the result.
+
+        `retry` has statuses of ended runs to run anew, such as "failed"; see `run_set`.
+        """
+        check_retry(retry)
         kept = _Kept() if self.folder is None else None
         folder = kept.path if kept is not None else Path(self.folder or "")
         module = load_module(self.module)
@@ -149,6 +158,7 @@ class Evaluation:
             executor=self.executor,
             limits=self.limits,
             engine=self.engine,
+            retry=retry,
             changed=self.changed,
             on_progress=on_progress,
             stop=stop,

@@ -283,7 +283,7 @@ class EvalResult:
         doc["groups"] = {
             column: {label: part._figures() for label, part in self.by(column).items()} for column in groups
         }
-        doc["changes"] = [each.to_dict() for each in self.changes]
+        doc |= {"changes": [each.to_dict() for each in self.changes], "notes": list(self.notes)}
         return doc | {"samples": [each.to_dict() for each in self.samples]}
 
     def _figures(self) -> dict[str, Any]:

@@ -191,6 +191,7 @@ async def _run(
         _, ledger = await to_thread.run_sync(money.read)
         refused = None if progress.is_done else ledger.why(plan.run)
         notes += [note] if (note := refused or ledger.excess()) else []
+    notes += progress.notes()
     return SetResult(plan.set_id, store.url, progress, not progress.is_done, refused is not None, tuple(notes))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...traces.stores.task_table import TaskCount
-from .ends import ENDED, WAITING
+from .ends import ENDED, FAILED, STOPPED, WAITING
 
 WINDOW_SECONDS = 60.0
 """The seconds over which the rate is measured: long enough for slow tasks, short enough to follow a change."""
@@ -39,13 +39,23 @@ class SetProgress:
 
     @property
     def ended(self) -> int:
-        """The number of tasks that no worker will claim."""
-        return sum(count for status, count in self.counts.items() if status in ENDED)
+        """The number of tasks that have ended; a waiting task has not."""
+        return sum(count for status, count in self.counts.items() if status in ENDED and status != WAITING)
 
     @property
     def is_done(self) -> bool:
-        """True if every task has ended."""
-        return self.ended == self.tasks
+        """True if every task has ended or waits for a person."""
+        return self.ended + self.counts.get(WAITING, 0) == self.tasks
+
+    def notes(self) -> list[str]:
+        """Return a sentence on the tasks that only `retry` runs again."""
+        kept = {status: count for status in (FAILED, STOPPED) if (count := self.counts.get(status))}
+        if not kept:
+            return []
+        tasks = " and ".join(f"{count} {status} task{'s' * (count > 1)}" for status, count in kept.items())
+        keep = "keeps its result" if sum(kept.values()) == 1 else "keep their results"
+        again = " ".join(f"--retry {status}" for status in kept)
+        return [f"{tasks} {keep}; the same command with {again} (retry={list(kept)}) runs them anew"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -54,11 +64,14 @@ class SetProgress:
     def __str__(self) -> str:
         """Return the progress on one line.
 
-        For example: `40/200 done (38 completed, 2 failed), 8 running, 12.5/min, 13 min left`.
+        For example: `40/200 done (38 completed, 2 failed), 1 waiting, 8 running, 12.5/min, 13 min left`.
         """
-        ends = ", ".join(f"{count} {status}" for status, count in self.counts.items() if status in ENDED and count)
+        counts = {status: count for status, count in self.counts.items() if count}
+        waiting = f"{counts.pop(WAITING)} waiting" if WAITING in counts else ""
+        ends = ", ".join(f"{count} {status}" for status, count in counts.items() if status in ENDED)
         parts = [f"{self.ended}/{self.tasks} done" + (f" ({ends})" if ends else "")]
-        parts += [f"{self.counts['running']} running"] if self.counts.get("running") else []
+        parts += [waiting] if waiting else []
+        parts += [f"{counts['running']} running"] if "running" in counts else []
         parts += [f"{self.rate:,.1f}/min"] if self.rate is not None else []
         if self.cost or (self.unpriced and self.tokens):
             parts.append(cost_text(self.cost, self.unpriced and f"{self.unpriced} of unknown cost"))

@@ -99,6 +99,10 @@ Executor = Annotated[
     option("Where runs work: one after another, on this machine, on Ray.", "--executor"),
 ]
 Processes = Annotated[int | None, option("Processes of the executor `local`.", "--processes", min=1)]
+Retry = Annotated[
+    list[str] | None,
+    option("Run ended tasks of this status anew, such as failed or stopped. Repeatable.", "--retry", metavar="STATUS"),
+]
 Concurrency = Annotated[int | None, option("The most concurrent runs, over all processes.", "--concurrency", min=1)]
 
 

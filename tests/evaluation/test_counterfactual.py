@@ -12,7 +12,7 @@ import pytest
 from warm_python import warm_python
 
 from refold import Action, AgentModule, Decision, StateSchema, charge, effect, perform
-from refold.modules.evaluation import Evaluation, EvaluationError, called_tool
+from refold.modules.evaluation import EvalResult, Evaluation, EvaluationError, called_tool
 from refold.modules.evaluation.counterfactual import replay_evaluation
 from refold.traces.file.lock import lock_file
 
@@ -57,8 +57,13 @@ class New(Old):
         return await super().decide(state)
 
 
+def evaluate_old(folder: Path, repeats: int = 1) -> EvalResult:
+    options: dict[str, Any] = {"dataset": ["a", "b"], "scorers": called_tool("note"), "repeats": repeats}
+    return Evaluation(task=Old(), folder=folder / "old", **options).run_sync()
+
+
 def test_a_fork_pays_for_what_follows_from_the_change_alone(tmp_path: Path) -> None:
-    recorded = Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    recorded = evaluate_old(tmp_path)
     assert (len(CALLS), recorded.cost) == (10, 0.1)
     CALLS.clear()
     scorers = [called_tool("note", at_least=4)]
@@ -100,7 +105,7 @@ async def replay_one_at_a_time(folder: Path, module: AgentModule[StateSchema]) -
 
 @pytest.mark.parametrize(("name", "before", "after"), [("Earlier", [2], [2, 3, 4]), ("Differently", [0, 1, 2], [])])
 def test_a_fork_that_was_killed_is_resumed(name: str, before: list[int], after: list[int], tmp_path: Path) -> None:
-    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    evaluate_old(tmp_path)
     script = f"""
 import sys; sys.path[:0] = {[path for path in sys.path if "tests" in path] + [str(Path(__file__).parent)]!r}
 import anyio, pathlib, test_counterfactual as test
@@ -122,7 +127,7 @@ anyio.run(test.replay_one_at_a_time, pathlib.Path({str(tmp_path)!r}), test.{name
 
 def test_a_line_that_was_cut_off_does_not_spoil_the_next_one(tmp_path: Path) -> None:
     """A full disk cuts a line off, too."""
-    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    evaluate_old(tmp_path)
     first = anyio.run(replay_one_at_a_time, tmp_path, Old())
     lines = tmp_path / "new" / "replay.jsonl"
     lines.write_bytes(lines.read_bytes()[:-20])
@@ -131,7 +136,7 @@ def test_a_line_that_was_cut_off_does_not_spoil_the_next_one(tmp_path: Path) -> 
 
 
 def test_forks_count_for_pass_at_k(tmp_path: Path) -> None:
-    recorded = Evaluation(task=Old(), dataset=["a", "b"], repeats=2, folder=tmp_path / "old").run_sync()
+    recorded = evaluate_old(tmp_path, repeats=2)
     assert recorded.repeats == 2
     found = anyio.run(replay_one_at_a_time, tmp_path, New())
     assert [(each.id, each.repeat) for each in found.after.samples] == [
@@ -142,7 +147,7 @@ def test_forks_count_for_pass_at_k(tmp_path: Path) -> None:
 
 def test_one_call_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
     """Two would make two forks of each run, and the second would give up the runs that the first is writing."""
-    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    evaluate_old(tmp_path)
     (tmp_path / "new").mkdir()
     CALLS.clear()
     with (tmp_path / "new" / "replay.jsonl").open("ab") as other:
@@ -154,7 +159,7 @@ def test_one_call_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_call_that_was_killed_at_its_beginning_spoils_no_folder(tmp_path: Path) -> None:
-    Evaluation(task=Old(), dataset=["a", "b"], folder=tmp_path / "old").run_sync()
+    evaluate_old(tmp_path)
     new = tmp_path / "new"
     new.mkdir()
     for name in ("replay.jsonl", "rows.jsonl", ".evaluation.json.17.part"):

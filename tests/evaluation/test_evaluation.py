@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from refold.cli.commands.eval.diff import diff_folders
+from refold.errors import UsageError
 from refold.modules.agent import Agent, FunctionGenerator, ToolCall, tool
 from refold.modules.agent.generators import ScriptedGenerator
 from refold.modules.evaluation import (
@@ -219,6 +220,39 @@ def test_a_run_that_fails_by_its_own_code_is_scored_without_an_answer() -> None:
     assert "ValueError" in (found.samples[0].error or "")
 
 
+def test_failed_runs_are_run_anew_only_if_the_call_says_so(tmp_path: Path) -> None:
+    key = ["wrong"]
+
+    def ask(input: str) -> str:
+        if key == ["wrong"] and input == "one":
+            raise PermissionError("HTTP 401: wrong key")
+        return input.upper()
+
+    evaluation = Evaluation(task=ask, dataset=ROWS, scorers=exact_match(), folder=tmp_path)
+    first = evaluation.run_sync()
+    key[:] = ["right"]
+    again = evaluation.run_sync()
+    assert [(each.status, each.passed) for each in again.samples] == [("failed", False), ("completed", False)]
+    assert again.notes == first.notes
+    assert "--retry failed (retry=['failed'])" in again.notes[0]
+    with pytest.raises(UsageError, match="retry takes statuses of ended tasks"):
+        evaluation.run_sync(retry=["fialed"])
+    fixed = evaluation.run_sync(retry=["failed"])
+    assert [(each.status, each.output) for each in fixed.samples] == [("completed", "ONE"), ("completed", "TWO")]
+    assert fixed.samples[1].run_id == first.samples[1].run_id
+    assert (fixed.passed_count, fixed.notes) == (1, ())
+
+
+def test_an_evaluation_without_scorers_and_criteria_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="needs success_criteria, and no row has any"):
+        Evaluation(task=shout, dataset=ROWS)
+    found = Evaluation(
+        task=shout, dataset=[{**ROWS[0], "success_criteria": ["final_result equals: ONE"]}, ROWS[1]]
+    ).run_sync()
+    assert [each.passed for each in found.samples] == [True, None]
+    assert "no success criteria" in found.samples[1].score_errors["criteria"]
+
+
 def test_a_printed_result_has_its_scores_and_the_most_frequent_error(tmp_path: Path) -> None:
     def fails(input: str) -> str:
         if input == "one":
@@ -226,13 +260,14 @@ def test_a_printed_result_has_its_scores_and_the_most_frequent_error(tmp_path: P
         return input
 
     result = Evaluation(task=fails, dataset=ROWS, scorers=[exact_match()], folder=tmp_path / "e").run_sync()
-    head, *scores, error, command = str(result).splitlines()
+    head, *scores, error, command, note = str(result).splitlines()
     assert head.startswith("EvalResult dataset: 2 samples, pass rate 0.500")
     assert [line.split(" [")[0] for line in scores] == ["  passed: 0.500"]
     assert error.startswith("1 of 2 runs failed: EffectError: TypeError: one")
     assert error.endswith("argument is missing")
     assert "\x1b" not in error
     assert command == f"to see it: refold trace show {result.samples[0].run_id} --traces {tmp_path}/e/runs"
+    assert note.startswith("1 failed task keeps its result; the same command with --retry failed (retry=['failed'])")
 
 
 def test_the_runs_of_another_function_are_not_reused(tmp_path: Path) -> None:
@@ -386,7 +421,8 @@ def test_a_changed_argument_or_imported_file_is_other_code(tmp_path: Path, monke
     import answering  # type: ignore[import-not-found]
 
     def run(times: int) -> EvalResult:
-        return Evaluation(task=answering.Answering(times), dataset=["a"], folder=tmp_path / "out").run_sync()
+        options: dict[str, Any] = {"dataset": ["a"], "scorers": regex_match("yes"), "folder": tmp_path / "out"}
+        return Evaluation(task=answering.Answering(times), **options).run_sync()
 
     assert [run(1).samples[0].output, run(1).samples[0].output] == ["yes", "yes"]
     with pytest.raises(EvaluationError, match="the code has changed"):

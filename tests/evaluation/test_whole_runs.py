@@ -226,6 +226,8 @@ def test_a_scorer_reads_a_trace_of_all_attempts_of_a_run_that_was_forked(tmp_pat
     assert (sample.passed, sample.steps, sample.cost, trace.end["usage"]["cost"]) == (True, 4, 2.5, 2.5)
     assert [trace.state(step)["current_step"] for step in (*range(trace.step_count + 1), -1)] == [0, 1, 2, 3, 4, 4]
     assert trace.final_state["final_result"] == "ok"
+    assert trace.first_state == trace.state(0)
+    assert trace.find("/current_step") == [each.step for each in trace.blame("/current_step")] == [0, 1, 2, 3]
 
 
 def test_a_set_shows_a_partly_unknown_price_as_a_lower_bound(

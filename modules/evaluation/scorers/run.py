@@ -1,6 +1,6 @@
 """An ended run as scorers see it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ....engine import RunUsage, used_so_far
 from ....tasks import Task
 from ....traces import Step, Trace
+from ....traces.analysis.blame import Blame
 from ....traces.errors import TraceError
 from ...run_sets.ends import NOTHING
 
@@ -54,6 +55,10 @@ class WholeTrace(Trace):
         vars(self)["steps"] = [step for _, end, each in self._parts for step in each.steps[:end]]
         vars(self)["records"] = [path[0], *(record for record in path[1:] if record.kind != "header")]
         vars(self)["step_count"] = len(self.steps)
+        starts = [
+            start for _, end, each in self._parts for start in each.children if end is None or start.record.step < end
+        ]
+        vars(self)["children"] = tuple(starts)
 
     def state(self, step: int, cls: Any = None) -> Any:
         """Return the state at the beginning of a step, as `Trace.state` does."""
@@ -62,6 +67,17 @@ class WholeTrace(Trace):
         step += self.step_count + 1 if step < 0 else 0
         first, _, part = next(each for each in reversed(self._parts) if each[0] <= step)
         return part.state(step - first, cls)
+
+    @property
+    def first_state(self) -> dict[str, Any] | None:
+        """State 0 of the first attempt."""
+        return self._parts[0][2].first_state
+
+    def iter_blame(self, path: str) -> Iterator[Blame]:
+        """Yield the changes on the path to the run's end."""
+        for first, end, part in self._parts:
+            found = (each for each in part.iter_blame(path) if end is None or each.step < end)
+            yield from (replace(each, step=first + each.step) for each in found)
 
     @property
     def final_state(self) -> dict[str, Any]:

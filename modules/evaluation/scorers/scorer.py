@@ -1,13 +1,16 @@
 """A scorer: a named function whose parameters name its inputs."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import EvaluationError
 from .run import NAMES, EvaluatedRun
 from .score import Score
+
+if TYPE_CHECKING:
+    from ..datasets.dataset import Dataset
 
 _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -53,13 +56,11 @@ class RunScorer:
         found = self.func(*positional, **named)
         return Score.of(await found if inspect.isawaitable(found) else found, self.passing)
 
-    def check(self, columns: Collection[str], has_target: bool) -> None:
-        """Raise EvaluationError if the scorer cannot score any row of a dataset.
-
-        `columns` are those of all rows together, and `has_target` says whether any row has a target.
-        """
+    def check(self, dataset: "Dataset") -> None:
+        """Raise EvaluationError if the scorer cannot score any row of a dataset."""
+        columns = dataset.columns
         have = ", ".join(columns) or "none"
-        if self.needs_target and not has_target:
+        if self.needs_target and all(row.target is None for row in dataset):
             raise EvaluationError(
                 f"scorer {self.name!r} needs a target, which no row has; name the target's column in fields "
                 f"(columns: {have})"

@@ -40,6 +40,7 @@ def run(
     by: By = None,
     csv: Csv = None,
     inspect: Inspect = None,
+    retry: o.Retry = None,
     changed: Annotated[
         Literal["refuse", "keep"],
         typer.Option(help="If the folder has runs of other code: refuse, or keep them and score them anew."),
@@ -53,7 +54,8 @@ def run(
 
     The same command again runs nothing that has ended: with other scorers, it
     scores the runs again, and says which scores changed. Exit 0 if every run
-    has a verdict and the pass rate is high enough, otherwise 1.
+    has a verdict and the pass rate is high enough, otherwise 1. Runs that have
+    failed keep their scores; after a fix, --retry failed runs them anew.
     """
     from .run import Outputs, run_file
 
@@ -66,7 +68,7 @@ def run(
         "processes": processes,
         "concurrency": concurrency,
     }
-    return run_file(file, module, fail_under, limit, tuple(trust or ()), outputs, changed, instead)
+    return run_file(file, module, fail_under, limit, tuple(trust or ()), outputs, changed, instead, tuple(retry or ()))
 
 
 @eval_app.command("report")

@@ -58,6 +58,7 @@ def run_file(
     outputs: Outputs,
     changed: Literal["refuse", "keep"],
     instead: Mapping[str, Any],
+    retry: tuple[str, ...],
 ) -> int:
     """Run an evaluation file, and return the exit code.
 
@@ -88,7 +89,7 @@ def run_file(
                 last.append(str(found))
                 print(f"refold: {found}", file=sys.stderr)
 
-        result = evaluation.run_sync(None if mute else progress)
+        result = evaluation.run_sync(None if mute else progress, retry=retry)
     threshold = file.fail_under if fail_under is None else fail_under
     code = exit_code(result, threshold)
     report(result, Outputs(groups, *list(vars(outputs).values())[1:]), code)

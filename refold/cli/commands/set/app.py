@@ -35,10 +35,7 @@ def run(
     tokens_per_minute: Annotated[float | None, o.option("Tokens of model calls a minute.")] = None,
     max_set_cost: Annotated[float | None, o.option("US dollars that the whole set may spend.")] = None,
     attempts: Annotated[int | None, o.option("Attempts at a task that the machine fails.", min=1)] = None,
-    retry: Annotated[
-        list[str] | None,
-        o.option("Run ended tasks of this status anew, such as failed. Repeatable.", metavar="STATUS"),
-    ] = None,
+    retry: o.Retry = None,
     changed: Annotated[
         Literal["refuse", "keep"],
         typer.Option(help="If tasks or module are not those of the set: refuse, or keep the set's tasks."),

@@ -131,7 +131,7 @@ def _tell(result: SetResult) -> None:
     for note in result.notes:
         say(out, Text(f"note: {clean(note)}"))
     progress = replace(result.progress, seconds_left=None)  # no task is running any more
-    to_do = progress.tasks - progress.ended
+    to_do = progress.tasks - progress.ended - result.waiting
     parts = [f"{to_do:,} to do"] if to_do else []
     parts += [f"score {progress.score:.3f}"] if progress.score is not None else []
     parts += [f"{progress.tokens:,} tokens"] if progress.tokens else []

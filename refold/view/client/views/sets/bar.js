@@ -16,8 +16,8 @@ export function parts(set) {
   return [...known, ...others].map((name) => [name, set.counts[name] ?? 0])
 }
 
-/** @param {RunSet} set */
-export const ended = (set) => set.tasks - (set.counts.queued ?? 0) - (set.counts.running ?? 0)
+/** How many tasks have ended; one that waits for an answer has not. @param {RunSet} set */
+export const ended = (set) => set.tasks - (set.counts.queued ?? 0) - (set.counts.running ?? 0) - (set.counts.waiting ?? 0)
 
 /** @param {{ set: RunSet }} props */
 export function Bar({ set }) {

@@ -65,7 +65,7 @@ export function SetOfRuns({ source, id, params, setParams }) {
       <span>${count(ended(set))} of ${plural(set.tasks, "task")} ended</span>
       ${set.score !== null && html`<span>mean score ${scoreText(set.score)}${set.scored < set.tasks ? html` <span class="dim">of ${count(set.scored)}</span>` : ""}</span>`}
       ${set.tokens > 0 && html`<span>${shortCount(set.tokens)} tokens</span>`}
-      ${set.cost > 0 && html`<span>${costBound(set)}${set.unpriced > 0 ? html` <span class="dim">(${plural(set.unpriced, "task")} of unknown cost)</span>` : ""}</span>`}
+      ${costBound(set) && html`<span>${set.cost > 0 ? costBound(set) : "cost not known"}${set.unpriced > 0 ? html` <span class="dim">(${plural(set.unpriced, "task")} of unknown cost)</span>` : ""}</span>`}
       ${set.changed !== null && html`<span class="dim">changed ${ago(set.changed)}</span>`}
     </p>
     <div class="seg" role="group" aria-label="Status">
