@@ -36,6 +36,7 @@ def agent(
     max_cost: a.MaxCost = None,
     max_seconds: a.MaxSeconds = None,
     retries: a.Retries = None,
+    attach: a.Attached = None,
     continued: a.Continued = None,
     traces: o.Traces = str(o.RUNS),
     seed: o.Seed = None,
@@ -49,9 +50,11 @@ def agent(
     What the Agent says and does is shown as it happens. Every run leaves a trace that can be replayed, verified,
     resumed and forked with no further options.
     """
+    from ...modules.agent import Document
     from ...modules.agent.generators import LiteLLMGenerator
     from ...modules.agent.generators.providers.litellm_import import load_litellm
     from ..commands.run import Manner, hushed
+    from ..errors import InputError
     from ..input.values import read_text_or_file
     from .build import make
     from .continue_run import conversation
@@ -68,12 +71,14 @@ def agent(
     if isinstance(made.agent.model, LiteLLMGenerator):
         threading.Thread(target=load_litellm, daemon=True).start()
     limits = RunLimits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
+    if attach and goal is None:
+        raise InputError('--attach belongs to a goal: refold agent "What is it?" --attach a.png')
     before = conversation(continued, traces) if continued is not None else None
     if goal is None:
         from .chat.chat import chat
 
         return chat(made, limits, manner, before)
-    return run_goal(made, goal, limits, manner, before)
+    return run_goal(made, goal, limits, manner, before, [Document(each) for each in attach or ()])
 
 
 def tools(

@@ -1,5 +1,6 @@
 """`refold agent GOAL`: run an Agent on one goal."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from ...modules.agent import Trajectory
-from ...tasks import Task
+from ...tasks import Attachment, Task
 from ...traces.file.writer import Durability
 from ...traces.stores import TraceStore, open_store
 from ...traces.stores.store_url import is_url
@@ -53,7 +54,14 @@ class RunLimits:
         return options
 
 
-def run_goal(made: Made, goal: str, limits: RunLimits, manner: Manner, before: Trajectory | None = None) -> int:
+def run_goal(
+    made: Made,
+    goal: str,
+    limits: RunLimits,
+    manner: Manner,
+    before: Trajectory | None = None,
+    files: Sequence[Attachment] = (),
+) -> int:
     """Run the Agent on a goal; return the exit code.
 
     If `before` is given, the goal continues that conversation.
@@ -64,26 +72,34 @@ def run_goal(made: Made, goal: str, limits: RunLimits, manner: Manner, before: T
             session.agent.trajectory = before
         if not manner.mute:
             introduce(made)
-        turn = one_turn(session, goal, limits, manner, reset=before is None)
+        turn = one_turn(session, goal, limits, manner, reset=before is None, files=files)
     tell_turn(turn, manner)
     return turn.code
 
 
 def one_turn(
-    session: ChatSession, goal: str, limits: RunLimits, manner: Manner, *, reset: bool, headed: bool = True
+    session: ChatSession,
+    goal: str,
+    limits: RunLimits,
+    manner: Manner,
+    *,
+    reset: bool,
+    headed: bool = True,
+    files: Sequence[Attachment] = (),
 ) -> ChatTurn:
     """Run the Agent once, and show the run."""
     made = session.made
     view = None if manner.mute else AgentView(console(), asks=session.asks, headed=headed)
     options = limits.options(made)
-    return session.turn(lambda agent: agent.run(task_of(goal, made), reset=reset), view, **options)
+    return session.turn(lambda agent: agent.run(task_of(goal, made, files), reset=reset), view, **options)
 
 
-def task_of(goal: str, made: Made) -> Task:
+def task_of(goal: str, made: Made, files: Sequence[Attachment] = ()) -> Task:
     """Return the goal as a task; its metadata has the config."""
     if not goal.strip():
         raise InputError('give the agent a goal: refold agent "GOAL"; without one, a chat starts')
-    return Task.from_dict({"objective": goal, "metadata": {KEY: made.config.to_dict()}})
+    attached = [each.to_dict() for each in files]
+    return Task.from_dict({"objective": goal, "attachments": attached, "metadata": {KEY: made.config.to_dict()}})
 
 
 def introduce(made: Made) -> None:

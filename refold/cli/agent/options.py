@@ -109,4 +109,8 @@ MaxCost = Annotated[float | None, option("US dollars that a run may spend.", "--
 MaxSeconds = Annotated[
     float | None, option("Seconds that a run may work; waiting does not count.", "--max-seconds", panel=_LIMITS)
 ]
+Attached = Annotated[
+    list[str] | None,
+    option("A file or URL for the goal: an image, audio, a video, a PDF or a text.", "--attach", metavar="FILE|URL"),
+]
 Continued = Annotated[str | None, option("Continue the conversation of a run.", "--continue", metavar="TRACE")]

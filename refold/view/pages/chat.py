@@ -5,6 +5,7 @@ Agent nor its libraries need be installed.
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ _OF_ONE = 500
 """The largest number of messages in a turn, and of parts and calls in a message."""
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]*")
 _LARGEST_IMAGE = 2_000_000
+_PICTURES = frozenset(("image_url", "blob"))
 
 
 def chat(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> Json:
@@ -93,7 +95,8 @@ class _Writing:
 
     def __init__(self, folder: Folder, trace: IndexedTrace) -> None:
         self.folder, self.trace = folder, trace
-        self.nodes = Nodes(trace.blobs(), most=_NODES)
+        self._blobs = trace.blobs()
+        self.nodes = Nodes(self._blobs, most=_NODES)
         self._pieces = _PIECES
 
     def beginning(self) -> Json:
@@ -211,6 +214,8 @@ class _Writing:
         )
         if isinstance(text, str):
             return self._text(text, at and f"{at}/text")
+        if (picture := self._picture(part)) is not None:
+            return {"type": "image", **picture}
         if isinstance(image, dict) and isinstance(url := image.get("url"), str):
             return {"type": "image", **_image(url)}
         if isinstance(audio, dict):
@@ -218,6 +223,19 @@ class _Writing:
             form = clip(messages.as_text(audio.get("format")), NAME)
             return {"type": "audio", "format": form, "transcript": clip(transcript) or None}
         return self._text(part, at)
+
+    def _picture(self, part: Any) -> Json | None:
+        """Return a stored image, with its bytes if small."""
+        if not isinstance(part, dict) or part.get("type") != "file":
+            return None
+        kind, digest, size = part.get("media_type"), part.get("blob"), part.get("bytes")
+        if not (isinstance(kind, str) and kind.startswith("image/") and isinstance(digest, str)):
+            return None
+        if type(size) is not int or not 0 <= size <= _LARGEST_IMAGE * 3 // 4 - 100:
+            return {"url": None, "bytes": size if type(size) is int else 0}
+        data = self._blobs.raw(digest, size)
+        shown = _image("" if data is None else f"data:{kind};base64,{b64encode(data).decode()}")
+        return {**shown, "bytes": size}
 
     def _call(
         self, call: messages.MessageCall, answers: Mapping[str, Any], places: Mapping[int, str], done: _Done
@@ -230,9 +248,11 @@ class _Writing:
             at = _place(answer, places)
             name, body = messages.body_of(answer)
             images = [_image(url) for url in self._few(list(messages.image_urls(body)))[0]]
+            files = self._few(body)[0] if isinstance(body, list) else []
+            images += [picture for each in files if (picture := self._picture(each)) is not None]
             place = None if at is None else f"{at}/{name}"
             if images and isinstance(body, list):
-                rest = [part for part in body if not (isinstance(part, dict) and "image_url" in part)]
+                rest = [part for part in body if not (isinstance(part, dict) and _PICTURES & part.keys())]
                 output = self.nodes.node(rest) if rest else None
             else:
                 output = self.nodes.node(body, place)

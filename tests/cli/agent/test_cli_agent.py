@@ -123,6 +123,19 @@ def test_quiet_gives_the_answer_alone_and_json_one_object(refold: Command, scrip
     assert Path(doc["trace"]).exists()
 
 
+def test_files_and_urls_are_attached_to_the_goal(refold: Command, scripted: Command) -> None:
+    data = b"\x89PNG\r\n\x1a\npicture"
+    Path("a.png").write_bytes(data)
+    attached = ("--attach", "a.png", "--attach", "https://x.org/b.pdf")
+    doc = refold("agent", "What is it?", "--model", scripted("A cat."), *attached, "--json").doc
+    trace = Trace.load(doc["trace"])
+    text, picture, pdf = trace.final_state["messages"][0]["body"]
+    assert (text["text"], pdf["url"], trace.blob(picture["blob"])) == ("What is it?", "https://x.org/b.pdf", data)
+    refused = refold("agent", "What is it?", "--model", scripted("x"), "--attach", "gone.png")
+    assert refused.code != 0
+    assert "gone.png' cannot be read: No such file or directory" in refused.err
+
+
 def test_a_model_that_fails_fails_the_run_in_one_line(refold: Command, scripted: Command) -> None:
     retried = {"error": {"kind": "transient", "message": "busy"}}
     ran = refold("agent", "go", "--model", scripted(retried, {"error": "no credit"}))

@@ -8,6 +8,8 @@ import pytest
 from hostile_traces import nested, said, write_run
 from view_server import serving
 
+from refold.traces.file.blob import FolderBlobs
+
 SHAPES: tuple[Any, ...] = (
     *(None, True, 7, 1e300, "a text", [], {}, ["a", 1, None], [[1]], {"": 1}, nested(200)),
     {"role": ["x"], "content": {"a": 1}},
@@ -104,3 +106,14 @@ def test_a_value_of_any_depth_is_shown_as_far_as_an_answer_goes(tmp_path: Path) 
         assert (tree["change"], tree["path"]) == ("replace", "/a" + "/0" * 49)
         asking.get("history", id="a", path="/a", offset=0)
         asking.get("compare", a="a", b="a", n=10)
+
+
+def test_a_stored_picture_is_shown_and_a_lost_or_misnamed_one_is_not(tmp_path: Path) -> None:
+    kept = FolderBlobs(tmp_path / "a.trace.jsonl").put(b"\x89PNG")
+    found = {"type": "file", "blob": kept["$blob"], "bytes": 4, "media_type": "image/png"}
+    parts = [found, {**found, "blob": "0" * 32}, {**found, "blob": "../a"}, {**found, "bytes": -1}]
+    write_run(tmp_path / "a.trace.jsonl", {"messages": [{"role": "user", "content": parts}]}, said("x"))
+    with serving(tmp_path) as asking:
+        shown = asking.get("chat", id="a", from_=0, to=200)["turns"][0]["messages"][0]["parts"]
+    assert shown[0] == {"type": "image", "url": "data:image/png;base64,iVBORw==", "bytes": 4}
+    assert [part["url"] for part in shown[1:]] == [None, None, None]
