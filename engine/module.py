@@ -7,6 +7,7 @@ before any run.
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from copy import deepcopy
 from difflib import get_close_matches
@@ -101,6 +102,14 @@ class Module(Generic[S]):
 
         By default, there is nothing to load. An error here raises; no run has started.
         """
+
+    def lifespan(self) -> AbstractAsyncContextManager[Any] | None:
+        """Return what to enter around a run's work.
+
+        It is entered in each process that works on the run. `run_resource()` returns what it yields. It is left without
+        an error, however the run ends, and no cancellation cuts that short. By default, there is nothing to enter.
+        """
+        return None
 
     def child_module(self, name: str, task: Task) -> "Module[Any] | None":
         """Return the module with which to resume the background child `name`.

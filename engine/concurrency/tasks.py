@@ -12,8 +12,8 @@ import asyncio
 import math
 import sys
 from asyncio import events
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import Context, copy_context
 from typing import Any, Generic, TypeVar
 
@@ -143,6 +143,39 @@ class Job(Generic[T]):
         if self._error is None or isinstance(self._error, anyio.get_cancelled_exc_class()):
             raise RuntimeError("the work was cancelled") from self._error
         raise self._error
+
+
+@asynccontextmanager
+async def in_own_task(manager: AbstractAsyncContextManager[T], context: Context) -> AsyncGenerator[T]:
+    """Enter and leave a manager in a task of its own.
+
+    The task has these context variables. The caller's cancellation cuts the entry short, but never the exit, which sees
+    no error.
+    """
+    entered, leave, found = anyio.Event(), anyio.Event(), list[T]()
+
+    async def work() -> None:
+        try:
+            async with manager as value:
+                found.append(value)
+                entered.set()
+                await leave.wait()
+        finally:
+            entered.set()
+
+    job = Job(work, context)
+    try:
+        await entered.wait()
+    except BaseException:
+        await job.stop()
+        raise
+    try:
+        if found:
+            yield found[0]
+    finally:
+        leave.set()
+        with anyio.CancelScope(shield=True):
+            await job.run()
 
 
 async def several(jobs: Sequence[Callable[[], Awaitable[None]]], concurrency: int) -> None:

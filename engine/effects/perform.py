@@ -228,6 +228,15 @@ def trace_home() -> Path | None:
     return None if home is None else home.resolve()
 
 
+def run_resource() -> Any:
+    """Return what the module's `lifespan` has yielded for the running run.
+
+    Returns None without one, and if no run is live here.
+    """
+    frame = frame_or_none()
+    return None if frame is None else getattr(frame.host, "resource", None)
+
+
 def pin(name: str, value: str) -> None:
     """Tie the running run to a fact, such as its folder.
 

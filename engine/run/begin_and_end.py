@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
@@ -37,9 +38,10 @@ from ...traces.errors import DivergenceError, TraceWriteError
 from ...traces.file.blob import copy_named_blobs
 from ...traces.file.writer import TraceWriter
 from ...traces.printable import printable
-from ..concurrency.tasks import cancel_requests, own_error
+from ..concurrency.tasks import cancel_requests, in_own_task, own_error
 from ..concurrency.threads import in_thread
-from ..effects.context import counted_live
+from ..current_frame import frame_variable
+from ..effects.context import OUTSIDE, counted_live
 from ..effects.tools import check_dict
 from ..endings import RunStatus, StopReason
 from ..module import input_issues, kind_of, refuse_while_importing
@@ -140,7 +142,7 @@ async def drive(runner: Runner) -> RunResult[Any]:
             if outcome is None:
                 async with AsyncExitStack() as stack:
                     environment = await _environment(run, stack)
-                    outcome = await runner.work(environment)
+                    outcome = await _work(runner, environment)
                     result = await finish(runner, outcome, environment)
         except EnvironmentMismatchError as error:
             failure = RunFailure.of_issues(type(error).__name__, error.issues, "environment")
@@ -158,6 +160,23 @@ async def drive(runner: Runner) -> RunResult[Any]:
         to_raise.result = result  # type: ignore[attr-defined]
         raise to_raise
     return result
+
+
+async def _work(runner: Runner, environment: Environment | None) -> Outcome:
+    lifespan = runner.plan.module.lifespan()
+    if lifespan is None:
+        return await runner.work(environment)
+    context = copy_context()
+    context.run(frame_variable.set, OUTSIDE)  # a parent's frame, if the run is a child
+    outcome: Outcome | None = None
+    try:
+        async with in_own_task(lifespan, context) as runner.run.resource:
+            outcome = await runner.work(environment)
+    except Exception:  # what a user's manager raises as it is left does not change how the run ended
+        if outcome is None:
+            raise
+        log.warning("Run %s could not close what its module's lifespan opened", runner.run.run_id, exc_info=True)
+    return outcome
 
 
 async def _preflight(plan: RunPlan, *, begun: bool) -> Outcome | None:

@@ -103,8 +103,8 @@ class LiveRun:
         """Functions that cancel the tasks which wait on behalf of threads."""
         self.context = Context()
         """The caller's context variables, captured at the start (not those set by hooks or tools)."""
-        self.loop: Any = None
-        """The event loop of this run."""
+        self.resource: Any = None  # what the module's `lifespan` has yielded
+        self.loop: Any = None  # the event loop of this run
         warn = self._warn_budget if plan.candidate is None else lambda *_: None
         self.account = Account(plan.budget, warn, parent.account if parent is not None else None)
         self.account.restore(at.used, at.warned)

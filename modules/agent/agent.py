@@ -1,16 +1,17 @@
 """The Agent: one configuration object that holds model, tools, hooks and limits."""
 
 import textwrap
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 from uuid import UUID, uuid4
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator, model_validator
+from typing_extensions import TypeVar as DefaultTypeVar
 
-from ...engine import UNANSWERED, Engine, RuntimeBudget, run_blocking
+from ...engine import UNANSWERED, Engine, RuntimeBudget
 from ...traces import Trace
 from ...traces.errors import UsageError
 from .chat.files import Goal
@@ -30,13 +31,25 @@ from .loop.policy import approval_hooks, as_policy, check_names, hooks_of
 from .loop.setup import Setup
 from .modes.mode import ToolMode
 from .outputs import OutputSpec, spec_of
-from .runs.batch import Batch, run_batch, stream_batch
-from .runs.options import AgentOptions, AgentSettings, AsyncOutput, OutputType, checked_options, engine_for, no_setting
+from .runs.derived_runs import Deps, DerivedRuns, Edit, TraceLike
+from .runs.options import (
+    AgentOptions,
+    AgentSettings,
+    AsyncOutput,
+    ForkOptions,
+    MakeDeps,
+    OutputType,
+    ResumeOptions,
+    RunOptions,
+    StreamOptions,
+    checked_options,
+    engine_for,
+    no_setting,
+)
 from .runs.run import Running, forked, resumed, streamed_on
-from .runs.sampling import Reward, Samples, sample, sample_forks
-from .runs.task import AgentTask
 from .tools import Tool, Toolset, discover_tools_on_obj
 from .tools.as_tools import as_tools
+from .tools.run_context import check_factory
 from .trajectory.steps_by_run import StepsByRun
 from .trajectory.trajectory import Out, Trajectory
 
@@ -44,9 +57,11 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
 T = TypeVar("T")
+D = DefaultTypeVar("D", default=Any)
+Streamed: TypeAlias = AbstractAsyncContextManager[AsyncIterator[AgentEvent]]
 
 
-class Agent(BaseModel, Generic[Out]):
+class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     """An agent: asks a model, runs the tools it calls, and repeats.
 
         agent = Agent(name="helper", model="openai/gpt-4o", tools=[search])
@@ -71,6 +86,8 @@ class Agent(BaseModel, Generic[Out]):
         hooks: hooks that see events and may react.
         output_type: the type of the output: str, or a model, dataclass, union, other type or function, or a list of
             these, or an Output with settings. `trajectory.output` has this type.
+        deps: a function without arguments that makes the dependencies of each run to which none are passed. It returns
+            them, sync or async, or an async context manager, which is left at the run's end.
         policy: the policy over the agent's calls: None, a name such as "headless", a dict with a `name` and settings,
             or a SessionPolicy; see `refold.modules.policies`. It may be changed between runs.
         stop_conditions: functions of the steps so far that return whether the run is done.
@@ -88,7 +105,11 @@ class Agent(BaseModel, Generic[Out]):
     """
 
     model_config = ConfigDict(
-        arbitrary_types_allowed=True, extra="forbid", validate_assignment=True, protected_namespaces=()
+        arbitrary_types_allowed=True,
+        extra="forbid",
+        validate_assignment=True,
+        protected_namespaces=(),
+        hide_input_in_errors=True,  # which may be dependencies, or hold a key
     )
 
     Judge: ClassVar[type[AgentJudge]] = AgentJudge
@@ -106,6 +127,7 @@ class Agent(BaseModel, Generic[Out]):
     tool_mode: ToolMode = "auto"
     hooks: list[Hook] = Field(default_factory=list)
     output_type: Any = str
+    deps: Any = Field(default=None, exclude=True, repr=False)
     policy: Any = None
     stop_conditions: list[StopCondition | StepsJudge] = Field(default_factory=list)
     judge: Any = None
@@ -123,20 +145,35 @@ class Agent(BaseModel, Generic[Out]):
     _output: tuple[Any, OutputSpec | None] = PrivateAttr(default=(str, None))
 
     if TYPE_CHECKING:
-
+        # with a factory, a run needs no deps, and may get them
+        @overload
+        def __init__(self: "Agent[str, D]", *, output_type: type[str] = ..., **_: Unpack[AgentSettings[D]]) -> None: ...
+        @overload
+        def __init__(self: "Agent[T, D]", *, output_type: TypeForm[T], **_: Unpack[AgentSettings[D]]) -> None: ...
+        @overload
+        def __init__(self: "Agent[T, D]", *, output_type: AsyncOutput[T], **_: Unpack[AgentSettings[D]]) -> None: ...
+        @overload
+        def __init__(self: "Agent[T, D]", *, output_type: OutputType[T], **_: Unpack[AgentSettings[D]]) -> None: ...
         @overload
         def __init__(
-            self: "Agent[str]", *, output_type: type[str] = ..., **settings: Unpack[AgentSettings]
+            self: "Agent[str, D | None]",
+            *,
+            deps: MakeDeps[D],
+            output_type: type[str] = ...,
+            **_: Unpack[AgentSettings[D]],
         ) -> None: ...
-
         @overload
-        def __init__(self, *, output_type: TypeForm[Out], **settings: Unpack[AgentSettings]) -> None: ...
-
+        def __init__(
+            self: "Agent[T, D | None]", *, deps: MakeDeps[D], output_type: TypeForm[T], **_: Unpack[AgentSettings[D]]
+        ) -> None: ...
         @overload
-        def __init__(self, *, output_type: AsyncOutput[Out], **settings: Unpack[AgentSettings]) -> None: ...
-
+        def __init__(
+            self: "Agent[T, D | None]", *, deps: MakeDeps[D], output_type: AsyncOutput[T], **_: Unpack[AgentSettings[D]]
+        ) -> None: ...
         @overload
-        def __init__(self, *, output_type: OutputType[Out], **settings: Unpack[AgentSettings]) -> None: ...
+        def __init__(
+            self: "Agent[T, D | None]", *, deps: MakeDeps[D], output_type: OutputType[T], **_: Unpack[AgentSettings[D]]
+        ) -> None: ...
 
         def __init__(self, *, output_type: Any = ..., **settings: Any) -> None: ...
 
@@ -196,6 +233,12 @@ class Agent(BaseModel, Generic[Out]):
             if not isinstance(each, Hook):
                 raise ValueError(f"a hook must be a function marked with @hook(EVENT), got {each!r:.80}")
         return listed
+
+    @field_validator("deps")
+    @classmethod
+    def _factory(cls, make: Any) -> Any:
+        check_factory(make)
+        return make
 
     @field_validator("policy", mode="before")
     @classmethod
@@ -312,6 +355,7 @@ class Agent(BaseModel, Generic[Out]):
             agent_id=self.agent_id,
             output=self.output_spec,
             deps=deps,
+            make_deps=self.deps,
             steps=StepsByRun(self.generator, earlier).of,
         )
         return AgentLoop(setup)
@@ -322,9 +366,13 @@ class Agent(BaseModel, Generic[Out]):
 
     # running
 
+    @overload
+    async def run(self: "Agent[T]", goal: Goal, **options: Unpack[RunOptions]) -> "Trajectory[T]": ...
+    @overload
+    async def run(self: "Agent[T, D]", goal: Goal, *, deps: D, **_: Unpack[RunOptions]) -> "Trajectory[T]": ...
     async def run(
         self, goal: Goal, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
-    ) -> "Trajectory[Out]":
+    ) -> "Trajectory[Any]":
         """Work on a goal to its end; without an event loop, `run_sync`.
 
         Returns the trajectory, whose last event tells how the run ended: `trajectory = await agent.run(goal)`.
@@ -344,16 +392,10 @@ class Agent(BaseModel, Generic[Out]):
         """
         return await Running(self, goal, reset, trajectory, deps=deps).run()
 
-    def run_sync(
-        self, goal: Goal, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
-    ) -> "Trajectory[Out]":
-        """Run a goal to its end without an event loop; see `run`.
-
-        Raises UsageError inside a running event loop.
-        """
-        how: Any = {"reset": reset, "trajectory": trajectory, "deps": deps}
-        return run_blocking(lambda: self.run(goal, **how), "await agent.run(...)")
-
+    @overload
+    def stream(self: "Agent[T]", goal: Goal | None, **options: Unpack[StreamOptions]) -> Streamed: ...
+    @overload
+    def stream(self: "Agent[T, D]", goal: Goal | None, *, deps: D, **options: Unpack[StreamOptions]) -> Streamed: ...
     def stream(
         self,
         goal: Goal | None,
@@ -365,7 +407,7 @@ class Agent(BaseModel, Generic[Out]):
         resume: Trace | Path | str | None = None,
         fork: Trace | Path | str | None = None,
         **how: Any,
-    ) -> AbstractAsyncContextManager[AsyncIterator[AgentEvent]]:
+    ) -> Streamed:
         """Work on a goal as `run` does and yield its events.
 
             async with agent.stream("go") as events:
@@ -376,18 +418,35 @@ class Agent(BaseModel, Generic[Out]):
         If the goal is None, the stream can `resume` or `fork` a run: `agent.stream(None, resume=trace, value="yes")`.
         `how` are then the other arguments of these methods, and the run's trajectory becomes the agent's.
         """
+        own = [
+            n
+            for n, v in (("reset", not reset), ("trajectory", trajectory), ("message_metadata", message_metadata))
+            if v
+        ]
         if [goal, resume, fork].count(None) != 2 or (how and goal is not None):
             raise UsageError(
                 "Agent.stream takes a goal, resume=TRACE or fork=TRACE, one of the three. "
                 "Only the last two take further arguments, those of Agent.resume and Agent.fork."
             )
+        if goal is None and own:
+            raise UsageError(
+                f"Agent.stream takes {own[0]}= with a goal only, because a resumed or forked run has its own."
+            )
         if goal is None:
             return streamed_on(self, **({"resume": resume} if fork is None else {"fork": fork}), deps=deps, **how)
         return Running(self, goal, reset, trajectory, message_metadata, deps).stream()
 
+    @overload
+    async def resume(
+        self: "Agent[T]", trace: TraceLike, value: Any = ..., **options: Unpack[ResumeOptions]
+    ) -> "Trajectory[T]": ...
+    @overload
+    async def resume(
+        self: "Agent[T, D]", trace: TraceLike, value: Any = ..., *, deps: D, **options: Unpack[ResumeOptions]
+    ) -> "Trajectory[T]": ...
     async def resume(
         self,
-        trace: Trace | Path | str,
+        trace: TraceLike,
         value: Any = UNANSWERED,
         *,
         request: str | None = None,
@@ -396,7 +455,7 @@ class Agent(BaseModel, Generic[Out]):
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
         deps: Any = None,
-    ) -> "Trajectory[Out]":
+    ) -> "Trajectory[Any]":
         """Resume a run of this agent from its trace; see `Engine.aresume`.
 
         An answer to an approval is "approve", "deny", "allow_session", an `Edit`, a `Supply`, or their JSON form, such
@@ -408,17 +467,31 @@ class Agent(BaseModel, Generic[Out]):
         options["by"] = by
         return await resumed(self, trace, value, request=request, budget=budget, **options)
 
+    @overload
+    async def fork(
+        self: "Agent[T]", trace: TraceLike, at: int | None = ..., edit: Edit = ..., **_: Unpack[ForkOptions]
+    ) -> "Trajectory[T]": ...
+    @overload
+    async def fork(
+        self: "Agent[T, D]",
+        trace: TraceLike,
+        at: int | None = ...,
+        edit: Edit = ...,
+        *,
+        deps: D,
+        **_: Unpack[ForkOptions],
+    ) -> "Trajectory[T]": ...
     async def fork(
         self,
-        trace: Trace | Path | str,
+        trace: TraceLike,
         at: int | None = None,
-        edit: Callable[[Any], Any] | Mapping[str, Any] | None = None,
+        edit: Edit = None,
         *,
         reuse_effects: bool = False,
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
         deps: Any = None,
-    ) -> "Trajectory[Out]":
+    ) -> "Trajectory[Any]":
         """Fork an earlier run at a step; see `Engine.afork`.
 
         The fork takes this agent's settings where they differ from those of the run's agent, and the limits that this
@@ -427,88 +500,24 @@ class Agent(BaseModel, Generic[Out]):
         options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files, "deps": deps}
         return await forked(self, trace, at=at, edit=edit, budget=budget, **options)
 
-    async def batch(self, goals: Iterable[Goal], *, concurrency: int | None = None) -> "list[Trajectory[Out]]":
-        """Work on many goals and return the trajectories in goal order.
-
-        Each goal has its own conversation and run. At most `concurrency` runs work at once; the default is the agent's
-        own setting. Each trajectory tells how its run ended. Misuse, or a toolset that cannot be entered, cancels the
-        other runs and is raised. `self.trajectory` does not change.
-        """
-        return await run_batch(self, goals, concurrency)
-
-    def stream_batch(
-        self, goals: Iterable[Goal], *, concurrency: int | None = None
-    ) -> AbstractAsyncContextManager[Batch[Out]]:
-        """Work on many goals as `batch` does and yield their events.
-
-            async with agent.stream_batch(["one", "two"], concurrency=2) as runs:
-                async for place, event in runs: ...
-
-        `place` is the goal's index. `runs.trajectories` has the trajectories. Leaving the block early cancels the runs
-        that have not ended.
-        """
-        return stream_batch(self, goals, concurrency)
-
-    async def sample(
-        self, goal: Goal, n: int, *, reward: Reward | None = None, concurrency: int | None = None
-    ) -> Samples[Out]:
-        """Run a goal `n` times under one budget.
-
-        The best run is `samples.best`.
-
-            samples = await agent.sample("prove it", 8, reward=lambda trajectory: check(trajectory.answer))
-
-        The runs are children of one run, which has the budget of the agent's `engine` and of the task. At most
-        `concurrency` of them work at once, by default all. `reward` gets each trajectory with an answer, after the
-        runs; what it spends is not part of the budget. If it raises, `samples.errors` has the error. `records()` of the
-        samples are training records with tools, rewards and the group.
-        """
-        return await sample(self, goal, n, reward, concurrency)
-
-    async def sample_forks(
-        self,
-        trace: Trace | Path | str,
-        n: int,
-        *,
-        at: int = 0,
-        reward: Reward | None = None,
-        concurrency: int | None = None,
-    ) -> Samples[Out]:
-        """Fork a run `n` times at step `at`.
-
-        The forks share the tokens and the cost of one fork's budget: each gets an equal part of what is left when it
-        starts, and none starts without. See `sample` for the other arguments.
-        """
-        return await sample_forks(self, trace, n, at, reward, concurrency)
-
     def reset(self) -> "Trajectory[Out]":
         """Start a new conversation and return the previous one."""
         before = self.trajectory
         self.trajectory = Trajectory(agent_id=self.agent_id, system_prompt=self.instructions)
         return before
 
-    def task(self, *, name: str | None = None) -> AgentTask[Out]:
-        """Return the agent as a callable task: goal in, trajectory out."""
-        return AgentTask(self, name=name)
-
-    def as_task(self, *, name: str | None = None) -> AgentTask[Out]:
-        """`task`, by another name."""
-        return self.task(name=name)
-
     # copies
 
     if TYPE_CHECKING:
 
         @overload
-        def with_(self, *, output_type: TypeForm[T], **overrides: Any) -> "Agent[T]": ...
-
+        def with_(self, *, output_type: TypeForm[T], **overrides: Any) -> "Agent[T, Deps]": ...
         @overload
-        def with_(self, *, output_type: AsyncOutput[T] | OutputType[T], **overrides: Any) -> "Agent[T]": ...
-
+        def with_(self, *, output_type: AsyncOutput[T] | OutputType[T], **overrides: Any) -> "Agent[T, Deps]": ...
         @overload
-        def with_(self, **overrides: Any) -> "Agent[Out]": ...
+        def with_(self, **overrides: Any) -> "Agent[Out, Deps]": ...
 
-    def with_(self, **overrides: Any) -> "Agent[Any]":
+    def with_(self, **overrides: Any) -> "Agent[Any, Any]":
         """Return a copy with other settings and a copy of its conversation.
 
         Raises ValidationError for a value that does not fit, and TypeError for an unknown name.
@@ -522,7 +531,7 @@ class Agent(BaseModel, Generic[Out]):
             values["trajectory"] = copy(self.trajectory)
         return type(self)(**values | overrides)
 
-    def configure(self, **overrides: Any) -> "Agent[Any]":
+    def configure(self, **overrides: Any) -> "Agent[Any, Any]":
         """`with_`, by another name."""
         return self.with_(**overrides)
 

@@ -16,6 +16,7 @@ from .subagents.kinds import SUBAGENT_TYPES, SubAgentType, find_type
 from .subagents.report import last_words, report
 from .tools import Tool, Toolset, tool_method
 from .tools.context import ContextFact, CurrentTask
+from .tools.run_context import DEPS
 from .tools.tool_state import keeping, kept
 from .trajectory.trajectory import Trajectory
 
@@ -71,7 +72,8 @@ class SubAgentToolset(Toolset):
         """
         name, kind = find_type(agent_type)
         about = {"type": name, "instructions": custom_instructions}
-        module, child_task = self._module(kind, custom_instructions), _task(task, about)
+        deps = ContextFact(DEPS, default=None).resolve()
+        module, child_task = self._module(kind, custom_instructions, deps=deps), _task(task, about)
         budget = RuntimeBudget(max_steps=kind.max_steps, max_runtime_seconds=self.timeout)
         if self.run_in_background:
             return await self._spawned(module, child_task, name, kind, budget)  # type: ignore[return-value]
@@ -100,7 +102,7 @@ class SubAgentToolset(Toolset):
 
     # sub-agents
 
-    def child_module(self, name: str, task: Task, policy: Any = None) -> AgentModule[Any] | None:
+    def child_module(self, name: str, task: Task, policy: Any = None, deps: Any = None) -> AgentModule[Any] | None:
         """Return the module of a sub-agent's run, to resume or verify it.
 
             Engine(toolset.child_module("", Task.from_dict(trace.header["task"]))).verify(trace)
@@ -111,9 +113,11 @@ class SubAgentToolset(Toolset):
         if about is None:
             return None
         _, kind = find_type(about["type"])
-        return self._module(kind, about["instructions"], policy)
+        return self._module(kind, about["instructions"], policy, deps)
 
-    def _module(self, kind: SubAgentType, instructions: str | None, policy: Any = None) -> AgentModule[Any]:
+    def _module(
+        self, kind: SubAgentType, instructions: str | None, policy: Any = None, deps: Any = None
+    ) -> AgentModule[Any]:
         parent = self.parent_agent
         if parent is None:
             raise ValueError(
@@ -129,7 +133,7 @@ class SubAgentToolset(Toolset):
             trajectory=Trajectory(),
             **({} if policy is None else {"policy": policy}),
         )
-        return child.module()  # type: ignore[no-any-return]
+        return child.module(deps=deps)  # type: ignore[no-any-return]
 
     async def _spawned(
         self, module: AgentModule[Any], task: Task, name: str, kind: SubAgentType, budget: RuntimeBudget

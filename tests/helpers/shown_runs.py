@@ -226,7 +226,7 @@ class ShownRuns:
         script = ScriptedGenerator.from_file(EXAMPLES / "roman_numerals.script.yaml")
         roman = Agent(name="coder", model=script, tools=[write, edit_file, bash], engine=self.options())
         self.talk("agent", roman, "Write roman.py, which writes Roman numerals, and see that it works", work)
-        tools = [dashboard, timings, source, ask_user]
+        tools: list[Any] = [dashboard, timings, source, ask_user]
         lead = Agent(name="lead", model=FunctionGenerator(self.lead), tools=tools, engine=self.options())
         lead.tools.append(create_subagent_tool(lead))
         goal = "Why do the parser's tests take five times as long as they did? Look at the dashboard first."

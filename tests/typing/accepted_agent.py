@@ -1,6 +1,7 @@
 """What users of an Agent write, as the type checker sees it; checked and never run."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Literal, assert_type
 
@@ -23,6 +24,7 @@ from refold.modules.agent import (
     Output,
     Reaction,
     RetryWithFeedback,
+    RunContext,
     ScriptedGenerator,
     ToolCall,
     ToolEnd,
@@ -106,7 +108,7 @@ class Watcher:
 
 assert_type(double(3), int)
 assert_type(Desk().file("x"), int)
-assert_type(Watcher().more, Hook)
+assert_type(Watcher().more, Hook[object])
 agent = Agent(
     name="clerk",
     model=ScriptedGenerator(["done"], usage=Usage(total_tokens=1)),
@@ -116,7 +118,7 @@ agent = Agent(
     judge=AgentJudge(model="openai/gpt-4o", rubric="good", passing=0.5),
     engine={"traces": "runs", "budget": {"max_steps": 3}},
 )
-assert_type(agent.with_(max_steps=3), Agent)
+assert_type(agent.with_(max_steps=3).name, str)
 assert_type(tool_metrics(detailed=True), Hook)
 assert_type(agent.history, list[Message])
 assert_type(agent.reset(), Trajectory)
@@ -183,3 +185,54 @@ async def typed_runs(agent: Agent[City]) -> None:
     assert_type((await agent.fork("run", 1)).output, City)
     assert_type((await agent.sample("go", 2)).trajectories[0].output, City)
     assert_type((await agent.task()("go")).output, City)
+
+
+@dataclass
+class Db:
+    url: str
+
+
+@tool
+async def find(run: RunContext[Db], key: str) -> str:
+    """Finds."""
+    return run.deps.url + key
+
+
+@tool(name="maybe")
+def perhaps(run: RunContext[Db | None], key: str) -> str:
+    """Finds without a database, too."""
+    return key
+
+
+@hook(ToolEnd)
+async def log_call(event: ToolEnd, run: RunContext[Db]) -> None:
+    assert_type(run.deps, Db)
+
+
+async def open_db() -> Db:
+    return Db("db://")
+
+
+@asynccontextmanager
+async def borrowed_db() -> AsyncIterator[Db]:
+    yield Db("db://")
+
+
+async def runs_with_deps(agents: Agent[City, Db], plain: Agent) -> None:
+    assert_type((await Agent(name="a", output_type=City, tools=[find]).run("go", deps=Db("x"))).output, City)
+    assert_type(Agent(name="a", output_type=City, tools=[find, double, len]).run_sync("go", deps=Db("x")).output, City)
+    assert_type((await Agent(name="a", hooks=[log_call, deny]).run("go", deps=Db("x"))).output, str)
+    assert_type((await Agent(name="a", tools=[perhaps]).run("go")).output, str)
+    assert_type((await Agent(name="a", tools=[perhaps]).run("go", deps=Db("x"))).output, str)
+    assert_type((await agents.resume("run", deps=Db("x"))).output, City)
+    assert_type(agents.fork_sync("run", 1, deps=Db("x"), reuse_effects=True).output, City)
+    assert_type((await agents.batch(["go"], deps=Db("x")))[0].output, City)
+    assert_type((await agents.sample("go", 2, deps=Db("x"))).trajectories[0].output, City)
+    assert_type(agents.with_(max_steps=3), Agent[City, Db])
+    async with agents.stream("go", deps=Db("x")) as events, agents.stream(None, resume="run", deps=Db("x")):
+        assert_type(await anext(events), AgentEvent)
+    for factory in (Agent(name="a", tools=[find], deps=open_db), Agent(name="a", tools=[find], deps=borrowed_db)):
+        assert_type((await factory.run("go")).output, str)
+        assert_type((await factory.run("go", deps=Db("x"))).output, str)
+    plain = Agent(name="a", tools=[double])
+    plain.run_sync("go")

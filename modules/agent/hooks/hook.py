@@ -4,23 +4,28 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 from ....engine import in_thread
+from ....traces.errors import UsageError
 from ..events.base import AgentEvent
+from ..events.lifecycle import AgentEnd
 from ..events.metrics import MetricSeries
 from ..events.tool_events import ToolStart
 from ..reactions import Reaction
 from ..scorers import Scorer, as_scorer
+from ..tools.run_context import RunContext, run_parameter
+from ..tools.tool_class import Needs
 from ..warnings import AgentWarning
 from .conditions import Condition, as_condition
 
+D = TypeVar("D")
 EventTypes: TypeAlias = type[AgentEvent] | tuple[type[AgentEvent], ...]
 HookFunction: TypeAlias = Callable[..., Reaction | Awaitable[Reaction | None] | None]
 CountingFunction: TypeAlias = Callable[[Any, Any], tuple[Reaction | None, Any]]
 
 
-class Hook(property):
+class Hook(property, Generic[Needs]):
     """A function of events whose returned or raised Reaction takes effect.
 
     The decorator `hook` makes one. refold calls the hook for events of `event_type` and its subclasses if `condition`
@@ -52,6 +57,10 @@ class Hook(property):
             raise TypeError(f"a hook must be a function of an event, got {type(func).__name__}")
         super().__init__(func)
         self.func = func
+        self.run_parameter = run_parameter(func)
+        """The function's RunContext, if it has one."""
+        if self.run_parameter is not None and all(issubclass(cls, AgentEnd) for cls in types):
+            raise TypeError(f"a hook on AgentEnd takes no RunContext, because the run has ended; got {func!r:.80}")
         self.event_type = event_type
         self.condition = as_condition(condition) if condition is not None else None
         self.when = [as_condition(one) for one in _several(when)]
@@ -60,7 +69,7 @@ class Hook(property):
         self.__name__ = self.name
         self.__doc__ = getattr(func, "__doc__", None)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> "Hook":
+    def __get__(self, instance: Any, owner: type | None = None) -> "Hook[Needs]":
         if instance is None:
             return self
         return self._bound(partial(self.func, instance))
@@ -85,14 +94,19 @@ class Hook(property):
         return self.func(*args, **kwargs)
 
     def listens_to(self, event_type: type[AgentEvent]) -> bool:
-        """Return whether the hook takes events of this class."""
+        """Return whether the hook takes events of this class.
+
+        With a RunContext, the hook does not take AgentEnd: the run has ended.
+        """
+        if self.run_parameter is not None and issubclass(event_type, AgentEnd):
+            return False
         return issubclass(event_type, self.event_type)
 
-    async def react(self, event: AgentEvent) -> Reaction | None:
+    async def react(self, event: AgentEvent, run: Callable[[], RunContext[Any]] | None = None) -> Reaction | None:
         """Return the hook's reaction to an event.
 
-        Returns None if the hook does not listen to the event or if a condition does not hold. Raises the errors of the
-        hook's function.
+        `run` returns the hook's RunContext. Returns None if the hook does not listen to the event or if a condition
+        does not hold. Raises the errors of the hook's function.
         """
         if not isinstance(event, self.event_type):
             return None
@@ -103,7 +117,7 @@ class Hook(property):
             found = await scorer.score(event)
             event.metrics.setdefault(scorer.name, MetricSeries()).points.extend(MetricSeries.of(found).points)
         try:
-            answer = await self._answer(event)
+            answer = await self._answer(event, run)
         except Reaction as raised:
             answer = raised
         if answer is None or isinstance(answer, Reaction):
@@ -114,11 +128,16 @@ class Hook(property):
         warnings.warn(told, AgentWarning, stacklevel=2)
         return None
 
-    async def _answer(self, event: AgentEvent) -> Any:
+    async def _answer(self, event: AgentEvent, run: Callable[[], RunContext[Any]] | None) -> Any:
+        context: dict[str, Any] = {}
+        if self.run_parameter is not None:
+            if run is None:
+                raise UsageError(f"The hook {self.name!r} takes a RunContext, and no run calls it. To fix: pass one.")
+            context = {self.run_parameter.name: run()}
         if is_async(self.func):
-            answer = self.func(event)
+            answer = self.func(event, **context)
         else:
-            answer = await in_thread(partial(self.func, event), {})
+            answer = await in_thread(partial(self.func, event), context)
         return await answer if inspect.isawaitable(answer) else answer
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Hook":
@@ -154,9 +173,18 @@ class CountingHook(Hook):
         reaction, memory = cast(CountingFunction, self.func)(event, memory)
         return reaction, memory
 
-    async def react(self, event: AgentEvent) -> Reaction | None:
+    async def react(self, event: AgentEvent, run: Callable[[], RunContext[Any]] | None = None) -> Reaction | None:
         """Return the reaction to an event when the memory is None."""
         return self.count(event, None)[0]
+
+
+class _Decorator(Protocol):
+    @overload
+    def __call__(self, func: Callable[[Any, RunContext[D]], Any], /) -> Hook[D]: ...
+    @overload
+    def __call__(self, func: Callable[[Any, Any, RunContext[D]], Any], /) -> Hook[D]: ...
+    @overload
+    def __call__(self, func: HookFunction, /) -> Hook[object]: ...
 
 
 def hook(
@@ -165,10 +193,10 @@ def hook(
     *,
     when: Condition | Callable[[Any], Any] | Iterable[Condition | Callable[[Any], Any]] | None = None,
     scorers: Scorer | Callable[[Any], Any] | Iterable[Scorer | Callable[[Any], Any]] | None = None,
-) -> Callable[[HookFunction], Hook]:
+) -> _Decorator:
     """Make a Hook from a function or method, as in `@hook(ToolEnd)`."""
 
-    def decorate(func: HookFunction) -> Hook:
+    def decorate(func: HookFunction) -> Hook[Any]:
         return Hook(func, event_type, condition, when=when, scorers=scorers)
 
     return decorate

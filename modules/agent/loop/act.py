@@ -74,11 +74,8 @@ async def _carried_out(
     The calls run concurrently, except those of outputs: they run in order, and none runs after an accepted one.
     `facts` are the policy's decisions and the changed arguments, for the tools.
     """
-    context, edited = setup.context_of(state), (facts or {}).get("edits", ())
-    if setup.takes_run:
-        context = replace(context, facts={**context.facts, DEPS: setup.deps, STATE: state})
-    if facts:
-        context = replace(context, facts={**context.facts, **facts})
+    context, facts = setup.context_of(state), {DEPS: setup.current_deps(), STATE: state, **(facts or {})}
+    context, edited = replace(context, facts={**context.facts, **facts}), facts.get("edits", ())
     with tool_context(context), nullcontext() if setup.policy is None else setup.policy.surroundings():
         run = partial(run_actions, tools, own_task=True, edited=edited)
         later = _later_outputs(setup.output, decision)
@@ -117,7 +114,9 @@ class Acting:
         self.decision = decision
         self.step = state.current_step + 1
         memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
-        self.dispatch = Dispatch(setup.listeners, memory, partial(setup.event_facts, state))
+        self.dispatch = Dispatch(
+            setup.listeners, memory, partial(setup.event_facts, state), partial(setup.run_context, state)
+        )
         self.error: dict[str, Any] | None = None
         self.settled: dict[str, ActionResult] = {}
         """The results of the calls that do not run, by id: denied, or answered by a hook."""

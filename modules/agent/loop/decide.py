@@ -55,7 +55,9 @@ class Deciding:
         self.setup = setup
         self.state = state
         self.step = state.current_step + 1
-        self.dispatch = Dispatch(setup.listeners, state.memory, partial(setup.event_facts, state))
+        self.dispatch = Dispatch(
+            setup.listeners, state.memory, partial(setup.event_facts, state), partial(setup.run_context, state)
+        )
         self.mode = state.tool_mode
         fallback, models = setup.fallback, setup.models
         self.first = fallback.start(state.memory.get(MODEL_AT), state.current_step) if fallback is not None else 0

@@ -7,7 +7,7 @@ them again, with their recorded memory.
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import orjson
@@ -16,6 +16,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ....engine import effect, emit, now, own_error, perform
 from ....traces.errors import DivergenceError, RunAbortedError
 from ..chat.json_forms import plain, usage_from, usage_to_dict
+from ..chat.tool_calls import ToolCall
 from ..chat.usage import Usage
 from ..chat.usage_scope import spending
 from ..events import AgentEvent, AgentStep, ReactStep, ToolStart
@@ -23,6 +24,7 @@ from ..events.metrics import MetricSeries
 from ..generators.recorded_error import error_to_dict, error_type
 from ..hooks.hook import CountingHook, Hook
 from ..reactions import Reaction, RetryWithFeedback, reaction_from_dict, winner
+from ..tools.run_context import RunContext
 
 log = logging.getLogger("refold")
 _PASSED_ON = (RunAbortedError, DivergenceError)
@@ -91,8 +93,15 @@ class Dispatch:
     `winners` are those that take effect, one for each event. `used` is the usage of generations in hooks.
     """
 
-    def __init__(self, listeners: Listeners, memory: Mapping[str, Any], facts: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        listeners: Listeners,
+        memory: Mapping[str, Any],
+        facts: Callable[[], Mapping[str, Any]],
+        run: Callable[[ToolCall | None], RunContext[Any]],
+    ) -> None:
         self._listeners = listeners
+        self._make_run = run
         self._make_facts = facts
         self._memory = memory
         self.changed: dict[str, Any] = {}
@@ -173,7 +182,7 @@ class Dispatch:
         others = [(i, hook) for i, hook in listeners if not isinstance(hook, CountingHook)]
         if others:
             arguments = {"event": name} if call is None else {"event": name, "call": call}
-            telling = _Telling(others, event)
+            telling = _Telling(others, event, self._make_run)
             told = await perform(telling.hooks, **arguments)
             if not telling.was_run:  # the hooks ran in an earlier attempt
                 attach(event, told)
@@ -211,10 +220,13 @@ class _Telling:
     The effect is a method, so that its marks are read only once.
     """
 
-    __slots__ = ("_event", "_hooks", "was_run")
+    __slots__ = ("_event", "_hooks", "_run", "was_run")
 
-    def __init__(self, hooks: list[tuple[int, Hook]], event: AgentEvent) -> None:
+    def __init__(
+        self, hooks: list[tuple[int, Hook]], event: AgentEvent, run: Callable[[ToolCall | None], RunContext[Any]]
+    ) -> None:
         self._hooks = hooks
+        self._run = partial(run, getattr(event, "tool_call", None))
         self._event = event
         self.was_run = False
 
@@ -228,7 +240,7 @@ class _Telling:
                 before = {name: len(series) for name, series in _series(shown).items()}
                 answer: dict[str, Any] = {}
                 try:
-                    reaction = await hook.react(shown)
+                    reaction = await hook.react(shown, self._run)
                     if reaction is not None:
                         answer["reaction"] = plain(reaction.to_dict())
                     _series(shown)

@@ -1,6 +1,8 @@
 """The Agent as an AgentModule: each step is a turn."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 from ....engine import AgentModule, Decision, Observation, RunFailure, emit
@@ -17,7 +19,7 @@ from ..outputs.calls import actions_of, outcome_of_result
 from ..outputs.spec import OutputMode
 from ..tools import Toolset
 from ..tools.results.reported_outcome import read_outcome
-from ..tools.run_context import check_deps
+from ..tools.run_context import check_deps, opened_deps
 from .act import observed
 from .compaction import capabilities_of
 from .decide import Deciding, is_live
@@ -130,10 +132,17 @@ class AgentLoop(AgentModule[AgentState]):
 
         Raises UsageError if a tool needs dependencies and there are none.
         """
-        check_deps(self.setup.name, self.setup.signatures(), self.setup.deps)
+        self.setup.check_deps()
         load = getattr(self.setup.generator, "warm_up", None)
         if load is not None:
             await load()
+
+    def lifespan(self) -> AbstractAsyncContextManager[Any] | None:
+        """Return what makes the run's dependencies, unless they were passed."""
+        setup = self.setup
+        if setup.make_deps is None or setup.deps is not None:
+            return None
+        return opened_deps(setup.make_deps, partial(check_deps, setup.name, setup.signatures()))
 
     async def decide(self, state: AgentState) -> Decision:
         """Ask the model.
@@ -158,7 +167,9 @@ class AgentLoop(AgentModule[AgentState]):
         owners = {id(owner): owner for tool in self.setup.tools if (owner := getattr(tool.fn, "__self__", None))}
         for owner in owners.values():
             if isinstance(owner, Toolset) and hasattr(owner, "child_module"):
-                found: AgentModule[Any] | None = owner.child_module(name, task, self.setup.policy)
+                found: AgentModule[Any] | None = owner.child_module(
+                    name, task, self.setup.policy, self.setup.current_deps()
+                )
                 if found is not None:
                     return found
         return None

@@ -7,10 +7,11 @@ from inspect import Signature
 from typing import Any
 from uuid import UUID
 
+from ....engine import run_resource
 from ....tasks import Task
 from ..chat.json_forms import plain_object
 from ..chat.messages import Message
-from ..chat.tool_calls import ToolDefinition
+from ..chat.tool_calls import ToolCall, ToolDefinition
 from ..events import AgentStep
 from ..generators.journaled import Render
 from ..generators.params import GenerateParams
@@ -26,7 +27,7 @@ from ..outputs.schema import instructions, response_format
 from ..outputs.spec import OutputMode
 from ..tools import Tool, ToolContext
 from ..tools.as_tools import by_wire_name
-from ..tools.run_context import takes_run
+from ..tools.run_context import RunContext, check_deps
 from .dispatch import Listeners
 from .policy import Policy
 from .state import AgentState
@@ -56,6 +57,8 @@ class Setup:
     output: OutputSpec | None = None
     deps: Any = None
     """What tools get as `RunContext.deps`; no trace contains it."""
+    make_deps: Callable[[], Any] | None = None
+    """Makes the dependencies of a run without `deps`."""
     steps: Callable[[str], list[AgentStep]] = no_steps
     """Returns the committed steps of a run and of the conversation's earlier runs, for the stop conditions."""
 
@@ -79,14 +82,12 @@ class Setup:
         """The tools by the names that models see."""
         return by_wire_name(list(self.tools))
 
-    @cached_property
-    def takes_run(self) -> bool:
-        """Whether a tool or an output function has a RunContext parameter."""
-        return takes_run(signature for _, signature in self.signatures())
-
     def signatures(self) -> Iterator[tuple[str, Signature]]:
-        """Yield the tools and output functions with their signatures."""
+        """Yield the tools, output functions and hooks with their signatures."""
         yield from ((name, tool.signature) for name, tool in self.by_name.items())
+        for hook in self.hooks:
+            if hook.run_parameter is not None:
+                yield hook.name, Signature([hook.run_parameter])
         for each in self.output.alternatives if self.output is not None else ():
             if each.parameters is not None:
                 yield each.name, each.parameters.signature
@@ -113,6 +114,19 @@ class Setup:
         )
         self._contexts[:] = [(state.inputs, state.metadata, context)]
         return context
+
+    def check_deps(self) -> None:
+        """Raise UsageError if a function needs dependencies and nothing provides them."""
+        if self.make_deps is None:
+            check_deps(self.name, self.signatures(), self.deps)
+
+    def current_deps(self) -> Any:
+        """Return the dependencies of the running run."""
+        return run_resource() if self.deps is None and self.make_deps is not None else self.deps
+
+    def run_context(self, state: AgentState, call: ToolCall | None = None) -> RunContext[Any]:
+        """Return the run as the functions of its Agent see it."""
+        return RunContext(self.current_deps(), state, self.context_of(state).task, call)
 
     def event_facts(self, state: AgentState) -> dict[str, Any]:
         """Return the members that all events of a run share."""

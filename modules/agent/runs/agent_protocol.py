@@ -3,13 +3,12 @@
 With the protocol, `run`, `batch` and `task` need not import `agent`, which imports them.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 from uuid import UUID
 
 from ....engine import Engine
-from ..chat.files import Goal
 from ..events import AgentEvent, AgentStep
 from ..generators.protocol import Generator
 from ..hooks.hook import Hook
@@ -48,12 +47,10 @@ class RunsGoals(Protocol[Out]):
     def reset(self) -> Trajectory[Out]:
         """See Agent."""
 
-    async def run(
-        self, goal: Goal, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
-    ) -> Trajectory[Out]:
+    @property
+    def run(self) -> Callable[..., Awaitable[Any]]:
         """See Agent."""
 
-    def stream(
-        self, goal: Goal, *, reset: bool = True, trajectory: Trajectory[Any] | None = None
-    ) -> AbstractAsyncContextManager[AsyncIterator[AgentEvent]]:
+    @property
+    def stream(self) -> Callable[..., AbstractAsyncContextManager[AsyncIterator[AgentEvent]]]:
         """See Agent."""

@@ -33,14 +33,14 @@ class Batch(Generic[Out]):
 
 
 async def run_batch(
-    agent: RunsGoals[Out], goals: Iterable[Goal], concurrency: int | None = None
+    agent: RunsGoals[Out], goals: Iterable[Goal], concurrency: int | None = None, deps: Any = None
 ) -> list[Trajectory[Out]]:
     """Run an agent on several goals; see `Agent.batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
 
     async def run(task: Task, trajectory: Trajectory[Any]) -> None:
         async with limiter:
-            await agent.run(task, trajectory=trajectory)
+            await agent.run(task, trajectory=trajectory, deps=deps)
 
     with _one_error():
         async with anyio.create_task_group() as group:
@@ -51,14 +51,14 @@ async def run_batch(
 
 @asynccontextmanager
 async def stream_batch(
-    agent: RunsGoals[Out], goals: Iterable[Goal], concurrency: int | None = None
+    agent: RunsGoals[Out], goals: Iterable[Goal], concurrency: int | None = None, deps: Any = None
 ) -> AsyncIterator[Batch[Out]]:
     """Run an agent on several goals and yield the events; see `Agent.stream_batch`."""
     tasks, trajectories, limiter = _prepared(agent, goals, concurrency)
     send, told = anyio.create_memory_object_stream[Told]()
 
     async def run(place: int, to: MemoryObjectSendStream[Told]) -> None:
-        async with to, limiter, agent.stream(tasks[place], trajectory=trajectories[place]) as events:
+        async with to, limiter, agent.stream(tasks[place], trajectory=trajectories[place], deps=deps) as events:
             async for event in events:
                 await to.send((place, event))
 

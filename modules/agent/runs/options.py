@@ -16,16 +16,23 @@ HEARTBEAT_SECONDS = 15.0
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-    from typing import Literal, Required, TypeAlias, TypedDict
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+    from typing import Generic, Literal, Protocol, Required, TypeAlias, TypedDict
     from uuid import UUID
 
     from typing_extensions import TypeForm
+    from typing_extensions import TypeVar as DefaultTypeVar
 
     from ..generators.protocol import Generator
     from ..generators.providers.fallback import Fallback
+    from ..hooks.hook import Hook
     from ..modes.mode import ToolMode
     from ..outputs import Output
+    from ..tools import Tool, Toolset
     from ..trajectory.trajectory import Trajectory
+
+    D = DefaultTypeVar("D", default=Any)
 
     class AgentOptions(CommonOptions, total=False):
         """Options of `Engine`, with `budget` also as a dict, and `heartbeat`."""
@@ -33,8 +40,21 @@ if TYPE_CHECKING:
         budget: RuntimeBudget | dict[str, Any] | None
         heartbeat: float | None
 
-    class AgentSettings(TypedDict, total=False):
-        """The settings of an Agent but its `output_type`; see Agent."""
+    class Function(Protocol):
+        """A function, in contrast to a Tool."""
+
+        __code__: Any
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
+
+    OneTool: TypeAlias = Tool[..., Any, D] | Toolset | Function
+    Tools: TypeAlias = Sequence[OneTool[D] | Sequence[OneTool[D]]] | OneTool[D]
+    MakeDeps: TypeAlias = (
+        Callable[[], D] | Callable[[], Awaitable[D]] | Callable[[], AbstractAsyncContextManager[D, bool | None]]
+    )
+
+    class AgentSettings(TypedDict, Generic[D], total=False):
+        """An Agent's settings but its `output_type` and its `deps`."""
 
         name: Required[str]
         description: str
@@ -45,9 +65,9 @@ if TYPE_CHECKING:
         model: str | Generator | Sequence[str | Generator] | Fallback | None
         instructions: str | None
         cache: Literal["latest"] | None
-        tools: Any
+        tools: Tools[D] | None
         tool_mode: ToolMode
-        hooks: Any
+        hooks: Hook[D] | Sequence[Hook[D]] | None
         policy: Any
         stop_conditions: Any
         judge: Any
@@ -63,10 +83,55 @@ if TYPE_CHECKING:
 
     AsyncOutput: TypeAlias = Callable[..., Awaitable[T]]
     OutputType: TypeAlias = Callable[..., T] | Sequence[TypeForm[T] | Callable[..., T]] | Output[T]
+
+    class RunOptions(TypedDict, total=False):
+        """See Agent.run."""
+
+        reset: bool
+        trajectory: Trajectory[Any] | None
+
+    class StreamOptions(RunOptions, total=False):
+        """See Agent.stream."""
+
+        message_metadata: Mapping[str, Any] | None
+        resume: Trace | Path | str | None
+        fork: Trace | Path | str | None
+        value: Any
+        request: str | None
+        by: str | None
+        on_divergence: Literal["fail", "fork", "ignore"]
+        at: int | None
+        edit: Callable[[Any], Any] | Mapping[str, Any] | None
+        reuse_effects: bool
+        budget: RuntimeBudget | None
+        without_files: bool
+
+    class ResumeOptions(TypedDict, total=False):
+        """See Agent.resume."""
+
+        request: str | None
+        by: str | None
+        budget: RuntimeBudget | None
+        on_divergence: Literal["fail", "fork", "ignore"]
+        without_files: bool
+
+    class SampleOptions(TypedDict, total=False):
+        """See Agent.sample."""
+
+        reward: Callable[[Trajectory[Any]], Any] | None
+        concurrency: int | None
+
+    class ForkOptions(TypedDict, total=False):
+        """See Agent.fork."""
+
+        reuse_effects: bool
+        budget: RuntimeBudget | None
+        without_files: bool
 else:
     AgentOptions = dict[str, Any]
     """Checked by `checked_options`, as pydantic cannot check a protocol such as `Clock`."""
-    AgentSettings = AsyncOutput = OutputType = dict
+    AgentSettings = RunOptions = StreamOptions = ResumeOptions = ForkOptions = SampleOptions = dict
+    AsyncOutput = OutputType = MakeDeps = dict
 
 _OWN = ("heartbeat",)
 _MEANT = {"system": "instructions", "system_prompt": "instructions", "prompt": "instructions"}

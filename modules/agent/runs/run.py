@@ -34,7 +34,6 @@ from ..events.live_pieces import Pieces
 from ..generators.request_context import listener, listening
 from ..loop.module import AgentLoop
 from ..reactions import Edit, Reaction, Supply
-from ..tools.run_context import check_deps
 from ..trajectory.lazy_run import LazyRun
 from ..trajectory.projector import KEPT, Projector, events_of
 from ..trajectory.trajectory import Out, Trajectory
@@ -370,7 +369,7 @@ def _engine_with(agent: RunsGoals[Any], earlier: Sequence[AgentStep] | None, dep
     """Return an agent's engine; raise UsageError if its tools lack deps."""
     engine = agent.make_engine(earlier=earlier, deps=deps)
     assert isinstance(engine.module, AgentLoop)
-    check_deps(agent.name, engine.module.setup.signatures(), deps)
+    engine.module.setup.check_deps()
     return engine
 
 

@@ -89,15 +89,17 @@ class Samples(Sequence[Trajectory[Out]]):
 class Sampling(AgentModule[StateSchema]):
     """Runs one task several times, as children."""
 
-    def __init__(self, agent: RunsGoals[Any], task: Task, n: int, concurrency: int) -> None:
+    def __init__(self, agent: RunsGoals[Any], task: Task, n: int, concurrency: int, deps: Any = None) -> None:
         self.agent = agent
+        self.module = agent.make_engine(deps=deps).module
+        """The module of each child."""
         self.task = task
         self.n = n
         self.concurrency = concurrency
 
     async def warm_up(self) -> None:
         """Load what the children need, and check their dependencies."""
-        await self.agent.make_engine().module.warm_up()
+        await self.module.warm_up()
 
     def init_state(self, task: str) -> StateSchema:
         """Return an empty state: the runs are in the trace."""
@@ -105,14 +107,14 @@ class Sampling(AgentModule[StateSchema]):
 
     async def decide(self, state: StateSchema) -> Decision:
         """Run the children."""
-        module, limiter = self.agent.make_engine().module, anyio.CapacityLimiter(self.concurrency)
+        limiter = anyio.CapacityLimiter(self.concurrency)
         steps = RuntimeBudget(max_steps=self.agent.max_steps)
 
         async def one(number: int) -> None:
             async with limiter:
                 inputs = {**self.task.inputs, "agent_id": str(self.agent.agent_id)}
                 task = self.task.model_copy(update={"id": f"{self.task.id}-{number}", "inputs": inputs})
-                await run_child(module, task, name=f"sample {number}", budget=steps)
+                await run_child(self.module, task, name=f"sample {number}", budget=steps)
 
         async with anyio.create_task_group() as group:
             for number in range(self.n):
@@ -124,12 +126,12 @@ class Sampling(AgentModule[StateSchema]):
 
 
 async def sample(
-    agent: RunsGoals[Out], goal: Goal, n: int, reward: Reward | None, concurrency: int | None
+    agent: RunsGoals[Out], goal: Goal, n: int, reward: Reward | None, concurrency: int | None, deps: Any = None
 ) -> Samples[Out]:
     """Run a goal several times; see `Agent.sample`."""
     _check(n, concurrency)
     task = task_of(goal)
-    module = Sampling(agent, task, n, concurrency or n)
+    module = Sampling(agent, task, n, concurrency or n, deps)
     async with entered(agent.tools):
         # the runs have the criteria, the resources and the inputs; the run around them has the budget
         outer = Task(id=task.id, objective=task.objective, budget=task.budget)
@@ -144,11 +146,17 @@ async def sample(
 
 
 async def sample_forks(
-    agent: RunsGoals[Out], trace: Any, n: int, at: int, reward: Reward | None, concurrency: int | None
+    agent: RunsGoals[Out],
+    trace: Any,
+    n: int,
+    at: int,
+    reward: Reward | None,
+    concurrency: int | None,
+    deps: Any = None,
 ) -> Samples[Out]:
     """Fork a run several times; see `Agent.sample_forks`."""
     _check(n, concurrency)
-    engine = agent.make_engine()
+    engine = agent.make_engine(deps=deps)
     await engine.module.warm_up()
     source = engine.load(trace)
     source.check_lines()  # otherwise each fork would raise the same error
@@ -159,7 +167,7 @@ async def sample_forks(
     async def one(number: int) -> None:
         async with limiter:
             if (budget := shares.next()) is not None:
-                found[number] = await forked(agent, source, at=at, budget=budget)
+                found[number] = await forked(agent, source, at=at, budget=budget, deps=deps)
                 shares.give_back(budget, found[number].trace)
 
     async with anyio.create_task_group() as group:

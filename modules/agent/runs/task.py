@@ -21,7 +21,9 @@ class AgentTask(Generic[Out]):
     async def __call__(self, goal: Goal) -> Trajectory[Out]:
         """Run the agent on a goal."""
         agent = self.agent
-        return await agent.run(goal, trajectory=Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions))
+        own: Trajectory[Out] = Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions)
+        await agent.run(goal, trajectory=own)
+        return own
 
     async def run(self, goal: Goal) -> Trajectory[Out]:
         """Run the agent on a goal, as calling the task does."""

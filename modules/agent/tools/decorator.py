@@ -2,38 +2,44 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, overload
+from typing import Any, Concatenate, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
 from ....engine import ask, effect
 from .context import current_tool_call
 from .function_names import names_around
+from .run_context import RunContext
 from .tool_class import Approve, Catch, P, R, Tool
 
+D = TypeVar("D")
+
+
+class _Settings(TypedDict, total=False):
+    name: str | None
+    description: str | None
+    catch: Catch
+    truncate: int | None
+    approve: Approve | None
+
+
+class _Decorator(Protocol):
+    @overload
+    def __call__(
+        self, fn: Callable[Concatenate[RunContext[D], P], R], /
+    ) -> Tool[Concatenate[RunContext[D], P], R, D]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Tool[P, R, object]: ...
+
 
 @overload
-def tool(
-    func: None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    catch: Catch = None,
-    truncate: int | None = None,
-    approve: Approve | None = None,
-) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(func: None = None, /, **settings: Unpack[_Settings]) -> _Decorator: ...
 @overload
 def tool(
-    func: Callable[P, R],
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    catch: Catch = None,
-    truncate: int | None = None,
-    approve: Approve | None = None,
-) -> Tool[P, R]: ...
+    func: Callable[Concatenate[RunContext[D], P], R], /, **settings: Unpack[_Settings]
+) -> Tool[Concatenate[RunContext[D], P], R, D]: ...
+@overload
+def tool(func: Callable[P, R], /, **settings: Unpack[_Settings]) -> Tool[P, R, object]: ...
 def tool(
     func: Callable[P, R] | None = None,
     /,
@@ -43,7 +49,7 @@ def tool(
     catch: Catch = None,
     truncate: int | None = None,
     approve: Approve | None = None,
-) -> Callable[[Callable[P, R]], Tool[P, R]] | Tool[P, R]:
+) -> Any:
     """Make a Tool from a function: `@tool`, or `@tool(name=..., ...)`.
 
     From a Tool, makes a copy with these settings.

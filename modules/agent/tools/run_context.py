@@ -1,11 +1,15 @@
 """The run as tools see it: its dependencies and its state."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from inspect import Signature
+from functools import partial
+from inspect import Parameter, Signature, isawaitable, isroutine
 from types import NoneType, UnionType
-from typing import Any, Generic, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from ....engine import signature_of
 from ....tasks import Task
 from ....traces.errors import UsageError
 from ..chat.tool_calls import ToolCall
@@ -14,6 +18,8 @@ from .context import Context, current_tool_call, current_tool_context
 D_co = TypeVar("D_co", covariant=True)
 DEPS, STATE = "deps", "state"
 """The facts of a ToolContext that a RunContext reads."""
+_TEXT = re.compile(r"(?:\w+\.)*RunContext(?:\[(.*)\])?", re.DOTALL)
+"""An annotation that was written as text."""
 
 
 @dataclass(frozen=True)
@@ -55,27 +61,73 @@ FILLED_BY_RUN = FilledByRun()
 
 def is_run_context(annotation: Any) -> bool:
     """Return whether an annotation is RunContext or RunContext[...]."""
+    if isinstance(annotation, str):
+        return _TEXT.fullmatch(annotation) is not None
     return annotation is RunContext or get_origin(annotation) is RunContext
+
+
+def run_parameter(fn: Callable[..., Any]) -> Parameter | None:
+    """Return the parameter of a function that is a RunContext, or None."""
+    try:
+        parameters, behind = signature_of(fn).parameters, fn
+    except (TypeError, ValueError):  # some functions written in C have no signature
+        return None
+    while isinstance(behind, partial):
+        behind = behind.func
+    try:
+        types = get_type_hints(behind if isroutine(behind) else type(behind).__call__)
+    except (NameError, TypeError, AttributeError):  # a name of another scope: the text is enough to find the RunContext
+        types = {}
+    found = (each.replace(annotation=types.get(name, each.annotation)) for name, each in parameters.items())
+    return next((each for each in found if is_run_context(each.annotation)), None)
+
+
+@asynccontextmanager
+async def opened_deps(make: Callable[[], Any], check: Callable[[Any], None]) -> AsyncGenerator[Any]:
+    """Yield the dependencies that a factory makes, once checked, and close them."""
+    async with AsyncExitStack() as stack:
+        deps = make()
+        if hasattr(type(deps), "__aenter__"):  # before awaiting it: a pool of asyncpg is both
+            deps = await stack.enter_async_context(deps)
+        elif isawaitable(deps):
+            deps = await deps
+        check(deps)
+        yield deps
+
+
+def check_factory(make: Any) -> None:
+    """Raise ValueError if this makes no dependencies when it is called."""
+    if make is not None:
+        try:
+            signature_of(make).bind()
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"deps must be a function without arguments that opens dependencies, got {type(make).__name__}. "
+                "To fix: pass a value to the run itself: agent.run(goal, deps=...)."
+            ) from None
 
 
 def check_deps(agent: str, signatures: Iterator[tuple[str, Signature]], deps: Any) -> None:
     """Raise UsageError if a function needs dependencies and there are none."""
     for name, signature in signatures if deps is None else ():
         for parameter in signature.parameters.values():
-            if is_run_context(parameter.annotation) and not _accepts_none(get_args(parameter.annotation)):
-                wanted = getattr(get_args(parameter.annotation)[0], "__name__", parameter.annotation)
+            annotation = parameter.annotation
+            if is_run_context(annotation) and (wanted := _required(annotation)) is not None:
                 raise UsageError(
-                    f"The agent {agent!r} needs deps: the tool {name} takes RunContext[{wanted}]. "
-                    "To fix: pass deps=... to run, resume or fork, or to agent.module(deps=...)."
+                    f"The agent {agent!r} needs deps: {name} takes RunContext[{wanted}]. "
+                    "To fix: pass deps=... to run, resume or fork, or Agent(deps=...) a function that opens them."
                 )
 
 
-def _accepts_none(types: tuple[Any, ...]) -> bool:
-    if not types or types[0] in (None, NoneType, Any) or isinstance(types[0], TypeVar):
-        return True
-    return get_origin(types[0]) in (Union, UnionType) and NoneType in get_args(types[0])
-
-
-def takes_run(signatures: Iterator[Signature]) -> bool:
-    """Return whether a function has a RunContext parameter."""
-    return any(is_run_context(p.annotation) for each in signatures for p in each.parameters.values())
+def _required(annotation: Any) -> str | None:
+    """Return the type of required dependencies, or None."""
+    if isinstance(annotation, str):
+        found = _TEXT.fullmatch(annotation)
+        wanted = found and found[1]
+        return None if wanted is None or re.search(r"\b(?:None|Any|Optional)\b", wanted) else wanted
+    wanted = next(iter(get_args(annotation)), None)
+    if wanted in (None, NoneType, Any) or isinstance(wanted, TypeVar):
+        return None
+    if get_origin(wanted) in (Union, UnionType) and NoneType in get_args(wanted):
+        return None
+    return getattr(wanted, "__name__", None) or str(wanted)

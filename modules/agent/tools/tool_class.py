@@ -7,6 +7,7 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, ParamSpec, Self, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, PrivateAttr
+from typing_extensions import TypeVar as DefaultTypeVar
 
 from ....engine import call_info, effect, perform, signature_of
 from ....engine.errors import NoRunError
@@ -22,6 +23,8 @@ from .schema import Parameters, description_of, parameters_of, visible, with_con
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Needs = DefaultTypeVar("Needs", contravariant=True, default=Any)
+"""The dependencies that a tool needs; `object` for none."""
 
 ToolSource = Literal["builtin", "python", "mcp", "synthetic", "bundled", "command"]
 """Where a tool comes from."""
@@ -35,7 +38,7 @@ The function gets the arguments as the tool will, as JSON. Sync or async, it ret
 """
 
 
-class Tool(BaseModel, Generic[P, R]):
+class Tool(BaseModel, Generic[P, R, Needs]):
     """A function that a model can call.
 
     Made by the decorator `tool`, by `Tool.from_callable`, or from its parts. Calling the tool calls the function and

@@ -21,7 +21,7 @@ async def count(run: RunContext[str], n: int) -> str:
     return f"{n} of {run.deps} " + "x" * 300
 
 
-def agent_on(folder: Path, mode: Any = "tool") -> Agent[City]:
+def agent_on(folder: Path, mode: Any = "tool") -> Agent[City, str]:
     """The agent, its traces in a folder below."""
     bad = [{"calls": [{"final_result": {"name": "Paris", "people": -n}}]} for n in range(3)]
     looks = [{"calls": [{"count": {"n": n}}, {"count": {"n": n + 1}}]} for n in range(4)]

@@ -115,7 +115,7 @@ ANSWER = "The sum is 3, and 🙂 the other one failed."
 
 
 def an_agent(folder: Path, *answers: Any, breaks: bool = False, **settings: Any) -> Agent:
-    tools = [add, fail, long_text, which]
+    tools: list[Any] = [add, fail, long_text, which]
     model = Talks(*answers, breaks=breaks)
     return Agent(name="talks", model=model, tools=tools, backoff_base_factor=0, engine={"traces": folder}, **settings)
 

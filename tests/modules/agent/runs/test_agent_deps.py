@@ -1,13 +1,31 @@
 """Dependencies of an Agent's tools: passed for each run, in no trace, and needed again only by what runs live."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from refold.modules.agent import Agent, RunContext, ScriptedGenerator, Toolset, tool, tool_method
+from refold import ask
+from refold.modules.agent import (
+    Agent,
+    AgentEnd,
+    AgentEvent,
+    FunctionGenerator,
+    Message,
+    RunContext,
+    ScriptedGenerator,
+    ToolCall,
+    Toolset,
+    ToolStart,
+    hook,
+    tool,
+    tool_method,
+)
+from refold.modules.agent.subagent import create_subagent_tool
 from refold.modules.agent.tools.context import NoContextError
 from refold.modules.evaluation import Evaluation, exact_match
 from refold.modules.run_sets import arun_set
@@ -58,7 +76,7 @@ SAVE = {"calls": [{"save": {"key": "y"}}]}
 ROWS = [{"input": "go", "target": "x"}]
 
 
-def agent(*script: object, traces: Path | None = None) -> Agent[list[str]]:
+def agent(*script: object, traces: Path | None = None) -> Agent[list[str], Db]:
     """An agent all of whose tools take a Db."""
     engine: Any = {} if traces is None else {"traces": traces}
     return Agent(name="desk", model=ScriptedGenerator(script), tools=[find, Desk()], output_type=save, engine=engine)
@@ -76,9 +94,9 @@ async def test_tools_and_output_functions_get_what_the_caller_passed() -> None:
 
 
 async def test_missing_dependencies_are_an_error_before_the_first_request() -> None:
-    clerk = agent(SAVE)
+    clerk: Any = agent(SAVE)
     for work in (clerk.run("go"), clerk.resume("nowhere"), clerk.fork("nowhere")):
-        with pytest.raises(UsageError, match=r"'desk' needs deps: the tool find takes RunContext\[Db\]"):
+        with pytest.raises(UsageError, match=r"'desk' needs deps: find takes RunContext\[Db\]"):
             await work
     with pytest.raises(UsageError, match="needs deps"):
         async with clerk.stream("go"):
@@ -90,7 +108,7 @@ async def test_missing_dependencies_are_an_error_before_the_first_request() -> N
 
 
 async def test_each_way_to_run_an_agent_refuses_missing_dependencies(tmp_path: Path) -> None:
-    clerk = agent(SAVE)
+    clerk: Any = agent(SAVE)
     whole = await clerk.run("go", deps=Db())
     works: list[Callable[[], Awaitable[object]]] = [
         lambda: clerk.batch(["go"]),
@@ -103,7 +121,7 @@ async def test_each_way_to_run_an_agent_refuses_missing_dependencies(tmp_path: P
         lambda: Evaluation(task=clerk.task(), dataset=ROWS, scorers=[exact_match()]).run(),
     ]
     for work in works:
-        with pytest.raises(UsageError, match=r"'desk' needs deps: the tool find takes RunContext\[Db\]"):
+        with pytest.raises(UsageError, match=r"'desk' needs deps: find takes RunContext\[Db\]"):
             await work()
     deps = Db(seen=["x"])
     assert (await arun_set(clerk.module(deps=deps), ["go"], tmp_path / "set")).counts == {"completed": 1}
@@ -129,3 +147,180 @@ def test_a_run_with_dependencies_can_be_cut_at_every_record() -> None:
     clerk = agent(*SCRIPT, SAVE)
     result = check_resume(lambda: clerk.module(deps=Db(seen=["x"])), "go", same=False, other_seed=False)
     assert result.status == "completed"
+
+
+class Opened:
+    """Counts the databases that factories open and close."""
+
+    def __init__(self) -> None:
+        self.open: list[Db] = []
+        self.closed = 0
+
+    def value(self) -> Db:
+        self.open.append(Db(seen=[f"db {len(self.open)}"]))
+        return self.open[-1]
+
+    async def later(self) -> Db:
+        await anyio.lowlevel.checkpoint()
+        return self.value()
+
+    @asynccontextmanager
+    async def managed(self) -> AsyncIterator[Db]:
+        db = self.value()
+        try:
+            yield db
+        finally:
+            await anyio.lowlevel.checkpoint()  # a cancelled scope would end the exit here
+            self.closed += 1
+
+
+def clerk_of(factory: Any, *script: object, **options: Any) -> Agent[list[str], Any]:
+    """The agent of `agent`, with a factory and more tools."""
+    model, tools = ScriptedGenerator(script or (SAVE,)), [find, *options.pop("tools", ())]
+    return Agent(name="desk", model=model, tools=tools, output_type=save, deps=factory, **options)
+
+
+async def test_a_factory_opens_the_dependencies_of_each_run_once(tmp_path: Path) -> None:
+    opened = Opened()
+    for factory in (opened.value, opened.later, opened.managed):
+        assert (await clerk_of(factory, *SCRIPT[:1], SAVE).run("go")).output[1:] == ["x", "y"]
+    assert len(opened.open) == 3
+    assert (await clerk_of(opened.managed).run("go", deps=Db(seen=["mine"]))).output == ["mine", "y"]
+    assert len(opened.open) == 3
+    clerk = clerk_of(opened.managed, SAVE, SAVE, SAVE, SAVE)
+    await clerk.batch(["one", "two"])
+    samples = await clerk.sample("go", 2)
+    await clerk.sample_forks(samples.trajectories[0].trace, 2)
+    async with clerk.stream("go") as events:
+        assert [event async for event in events]
+    assert len(opened.open) == 10
+    assert (await arun_set(clerk, ["one", "two"], tmp_path / "set")).counts == {"completed": 2}
+    evaluated = Evaluation(task=clerk, dataset=ROWS, scorers=[exact_match()], folder=tmp_path / "eval")
+    assert [each.status for each in (await evaluated.run()).samples] == ["completed"]
+    assert len(opened.open) == 13
+    assert opened.closed == 11
+
+
+async def test_the_dependencies_are_closed_however_the_run_ends(tmp_path: Path) -> None:
+    opened, started = Opened(), anyio.Event()
+
+    @tool
+    async def hang(run: RunContext[Db]) -> str:
+        """Hangs."""
+        started.set()
+        await anyio.sleep_forever()
+        return ""
+
+    @tool
+    async def ask_user(run: RunContext[Db]) -> str:
+        """Asks."""
+        return str(await ask("Which?"))
+
+    @tool(catch=False)
+    def fail(run: RunContext[Db]) -> str:
+        """Fails."""
+        raise ValueError(run.deps.seen[0])
+
+    failed = await clerk_of(opened.managed, {"calls": [{"fail": {}}]}, tools=[fail]).run("go")
+    assert (failed.status, opened.closed) == ("failed", 1)
+    async with anyio.create_task_group() as group:
+        group.start_soon(clerk_of(opened.managed, {"calls": [{"hang": {}}]}, tools=[hang]).run, "go")
+        await started.wait()
+        group.cancel_scope.cancel()
+    assert opened.closed == 2
+    script: Any = ({"calls": [{"ask_user": {}}]}, SAVE)
+    waiting = await clerk_of(opened.managed, *script, tools=[ask_user], engine={"traces": tmp_path}).run("go")
+    assert (waiting.status, opened.closed) == ("waiting", 3)
+    assert waiting.trace.path is not None
+    done = await clerk_of(opened.managed, *script, tools=[ask_user]).resume(waiting.trace.path, "this")
+    assert (done.output, opened.closed) == (["db 3", "y"], 4)
+    assert b"hunter2" not in waiting.trace.path.read_bytes()
+
+
+async def test_a_factory_that_fails_ends_the_run_and_one_that_cannot_close_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse() -> Db:
+        raise ConnectionError("no database")
+
+    failed = await clerk_of(refuse).run("go")
+    assert failed.status == "failed"
+    assert "no database" in str(failed.error)
+
+    @asynccontextmanager
+    async def leaky() -> AsyncIterator[Db]:
+        yield Db()
+        raise OSError("still open")
+
+    assert (await clerk_of(leaky).run("go")).output == ["y"]
+    assert "still open" in caplog.text
+    nothing: Any = lambda: None  # noqa: E731
+    assert "needs deps" in str((await clerk_of(nothing).run("go")).error)
+    for value in (Db(), lambda path: Db(path)):
+        bad: Any = value
+        with pytest.raises(ValueError, match=r"deps must be a function without arguments.*deps=") as raised:
+            clerk_of(bad)
+        assert "hunter2" not in str(raised.value)
+    clerk = clerk_of(Opened().value)
+    assert "deps" not in clerk.model_dump()
+    assert "deps" not in repr(clerk)
+
+
+async def test_hooks_get_the_run() -> None:
+    seen: list[str] = []
+
+    @hook(ToolStart)
+    async def start(event: ToolStart, run: RunContext[Db]) -> None:
+        assert run.call is event.tool_call
+        seen.append(f"{run.deps.url} {run.task.objective} {run.state.current_step}")
+
+    @hook(AgentEvent)
+    def every(event: AgentEvent, run: "RunContext[Db]") -> None:
+        seen.append(type(event).__name__)
+
+    hooked = Agent(name="h", model=ScriptedGenerator([*SCRIPT[:1], "done"]), tools=[optional, find], hooks=[start])
+    trajectory = await hooked.run("go", deps=Db("url"))
+    assert seen == ["url go 0"]
+    assert await hooked.make_engine().averify(trajectory.trace) == []
+    watched = Agent(name="w", model=ScriptedGenerator(["done"]), hooks=[every], deps=Db)
+    await watched.run("go")
+    assert seen[1:] == ["AgentStart", "GenerationStart", "GenerationEnd", "GenerationStep"]
+    alone: Any = Agent(name="w", model=ScriptedGenerator(["done"]), hooks=[every])
+    with pytest.raises(UsageError, match=r"'w' needs deps: every takes RunContext\[Db\]"):
+        await alone.run("go")
+    with pytest.raises(UsageError, match="'start' takes a RunContext"):
+        await start(ToolStart(tool_call=ToolCall.of("a", "b")))
+    with pytest.raises(TypeError, match="AgentEnd takes no RunContext"):
+        hook(AgentEnd)(start.func)
+
+
+async def test_a_sub_agent_gets_its_parents_dependencies() -> None:
+    opened = Opened()
+    model = FunctionGenerator(lambda messages, params: _parents_answer(messages))
+    parent = Agent(name="p", model=model, tools=[find], deps=opened.managed)
+    parent.tools.append(create_subagent_tool(parent))
+    trajectory = await parent.run("go")
+    assert trajectory.answer == "done"
+    assert [db.seen for db in opened.open] == [["db 0", "x"]]
+    given: Any = parent.with_(deps=None)
+    given.tools = [find, create_subagent_tool(given)]
+    deps = Db()
+    await given.run("go", deps=deps)
+    assert deps.seen == ["x"]
+
+
+def _parents_answer(messages: Sequence[Message]) -> Any:
+    last, goal = messages[-1], next(m.content for m in messages if m.role == "user")
+    if last.role == "tool":
+        return "done"
+    return (
+        [ToolCall.of("f", "find", {"key": "x"})]
+        if goal == "look"
+        else [ToolCall.of("s", "spawn_agent", {"task": "look"})]
+    )
+
+
+def test_agents_are_resumed_and_forked_without_an_event_loop(tmp_path: Path) -> None:
+    whole = agent(*SCRIPT, SAVE).run_sync("go", deps=Db())
+    assert agent(*SCRIPT, SAVE).fork_sync(whole.trace, 1, deps=Db(seen=["z"])).output == ["z", "y"]
+    assert agent(*SCRIPT, SAVE).resume_sync(whole.trace, deps=Db()).output == whole.output

@@ -353,7 +353,8 @@ def test_options_of_the_engine_are_checked() -> None:
 
 
 def test_an_agent_is_checked_when_it_is_made() -> None:
-    agent = Agent(name="t", model="openai/gpt-4o,temperature=0", tags=["x"], hooks=None, tools=[[note], [[strict]]])
+    nested: list[Any] = [[note], [[strict]]]
+    agent = Agent(name="t", model="openai/gpt-4o,temperature=0", tags=["x"], hooks=None, tools=nested)
     assert agent.tags == ["agent", "x"]
     assert agent.model_name == "openai/gpt-4o"
     assert [tool.name for tool in agent.all_tools] == ["note", "strict"]

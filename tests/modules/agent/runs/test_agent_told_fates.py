@@ -71,7 +71,7 @@ async def untyped(x: int):  # type: ignore[no-untyped-def]
     return [x]
 
 
-TOOLS = [text, number, nothing, table, model, whole, message, untyped]
+TOOLS: list[Any] = [text, number, nothing, table, model, whole, message, untyped]
 
 
 def agent(name: str, **options: Any) -> Agent:

@@ -153,7 +153,7 @@ async def summarise(messages: Any, params: Any) -> Any:
 
 
 def agent_of(*answers: Any, **config: Any) -> Agent:
-    tools = [slow, sync, bad, worse, stop, worldly, late, remember, Counter()]
+    tools: list[Any] = [slow, sync, bad, worse, stop, worldly, late, remember, Counter()]
     config = {"backoff_base_factor": 0.001, "backoff_max_tries": 2, **config}
     return Agent(name="t", model=ScriptedGenerator(answers, usage=USAGE), tools=tools, **config)
 

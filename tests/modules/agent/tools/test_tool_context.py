@@ -102,8 +102,8 @@ def test_the_other_markers(monkeypatch: pytest.MonkeyPatch) -> None:
         return task, home, twice, made, last
 
     with tool_context(ToolContext(inputs={"n": 4})):
-        assert show(last="x") == ("none", "nowhere", 8, [], "x")  # type: ignore[call-arg]
+        assert show(last="x") == ("none", "nowhere", 8, [], "x")
     monkeypatch.setenv("REFOLD_TEST_HOME", "/home")
     with tool_context(ToolContext(inputs={"n": 1}, task="brew")):
-        assert show(last="x") == ("brew", "/home", 2, [], "x")  # type: ignore[call-arg]
+        assert show(last="x") == ("brew", "/home", 2, [], "x")
     assert show.parameters_schema["required"] == ["last"]

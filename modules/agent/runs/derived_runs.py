@@ -1,0 +1,179 @@
+"""Runs of an Agent that are sync, in batches or in samples."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
+
+from typing_extensions import TypeVar as DefaultTypeVar
+
+from ....engine import UNANSWERED, run_blocking
+from ....traces import Trace
+from ..chat.files import Goal
+from ..trajectory.trajectory import Out, Trajectory
+from .batch import Batch, run_batch, stream_batch
+from .options import ForkOptions, ResumeOptions, RunOptions, SampleOptions
+from .sampling import Reward, Samples, sample, sample_forks
+from .task import AgentTask
+
+T = TypeVar("T")
+D = TypeVar("D")
+Deps = DefaultTypeVar("Deps", default=None, contravariant=True)
+"""The type of the dependencies that a run needs; None for none."""
+Goals: TypeAlias = Iterable[Goal]
+TraceLike: TypeAlias = Trace | Path | str
+Edit: TypeAlias = Callable[[Any], Any] | Mapping[str, Any] | None
+
+
+class DerivedRuns(Generic[Out, Deps]):
+    """The part of an Agent that follows from run, resume and fork.
+
+    For type checkers, a run needs `deps=` if a tool, a hook or another function of the agent does.
+    """
+
+    @overload
+    def run_sync(self: "DerivedRuns[T]", goal: Goal, **options: Unpack[RunOptions]) -> Trajectory[T]: ...
+    @overload
+    def run_sync(self: "DerivedRuns[T, D]", goal: Goal, *, deps: D, **_: Unpack[RunOptions]) -> Trajectory[T]: ...
+    def run_sync(
+        self, goal: Goal, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
+    ) -> Trajectory[Any]:
+        """Run a goal to its end without an event loop; see `run`.
+
+        Raises UsageError inside a running event loop.
+        """
+        how: Any = {"reset": reset, "trajectory": trajectory, "deps": deps}
+        return run_blocking(lambda: cast(Any, self).run(goal, **how), "await agent.run(...)")
+
+    @overload
+    def resume_sync(
+        self: "DerivedRuns[T]", trace: TraceLike, value: Any = ..., **options: Unpack[ResumeOptions]
+    ) -> Trajectory[T]: ...
+    @overload
+    def resume_sync(
+        self: "DerivedRuns[T, D]", trace: TraceLike, value: Any = ..., *, deps: D, **options: Unpack[ResumeOptions]
+    ) -> Trajectory[T]: ...
+    def resume_sync(self, trace: TraceLike, value: Any = UNANSWERED, **options: Any) -> Trajectory[Any]:
+        """Resume a run without an event loop; see `resume`.
+
+        Raises UsageError inside a running event loop.
+        """
+        return run_blocking(lambda: cast(Any, self).resume(trace, value, **options), "await agent.resume(...)")
+
+    @overload
+    def fork_sync(
+        self: "DerivedRuns[T]", trace: TraceLike, at: int | None = ..., edit: Edit = ..., **_: Unpack[ForkOptions]
+    ) -> Trajectory[T]: ...
+    @overload
+    def fork_sync(
+        self: "DerivedRuns[T, D]",
+        trace: TraceLike,
+        at: int | None = ...,
+        edit: Edit = ...,
+        *,
+        deps: D,
+        **_: Unpack[ForkOptions],
+    ) -> Trajectory[T]: ...
+    def fork_sync(self, trace: TraceLike, at: int | None = None, edit: Edit = None, **options: Any) -> Trajectory[Any]:
+        """Fork an earlier run without an event loop; see `fork`.
+
+        Raises UsageError inside a running event loop.
+        """
+        return run_blocking(lambda: cast(Any, self).fork(trace, at, edit, **options), "await agent.fork(...)")
+
+    @overload
+    async def batch(self: "DerivedRuns[T]", goals: Goals, *, concurrency: int | None = ...) -> list[Trajectory[T]]: ...
+    @overload
+    async def batch(
+        self: "DerivedRuns[T, D]", goals: Goals, *, concurrency: int | None = ..., deps: D
+    ) -> list[Trajectory[T]]: ...
+    async def batch(self, goals: Goals, *, concurrency: int | None = None, deps: Any = None) -> list[Trajectory[Any]]:
+        """Work on many goals and return the trajectories in goal order.
+
+        Each goal has its own conversation and run. At most `concurrency` runs work at once; the default is the agent's
+        own setting. Each trajectory tells how its run ended. Misuse, or a toolset that cannot be entered, cancels the
+        other runs and is raised. `self.trajectory` does not change.
+        """
+        return await run_batch(cast(Any, self), goals, concurrency, deps)
+
+    @overload
+    def stream_batch(
+        self: "DerivedRuns[T]", goals: Goals, *, concurrency: int | None = ...
+    ) -> AbstractAsyncContextManager[Batch[T]]: ...
+    @overload
+    def stream_batch(
+        self: "DerivedRuns[T, D]", goals: Goals, *, concurrency: int | None = ..., deps: D
+    ) -> AbstractAsyncContextManager[Batch[T]]: ...
+    def stream_batch(
+        self, goals: Goals, *, concurrency: int | None = None, deps: Any = None
+    ) -> AbstractAsyncContextManager[Batch[Any]]:
+        """Work on many goals as `batch` does and yield their events.
+
+            async with agent.stream_batch(["one", "two"], concurrency=2) as runs:
+                async for place, event in runs: ...
+
+        `place` is the goal's index. `runs.trajectories` has the trajectories. Leaving the block early cancels the runs
+        that have not ended.
+        """
+        return stream_batch(cast(Any, self), goals, concurrency, deps)
+
+    @overload
+    async def sample(self: "DerivedRuns[T]", goal: Goal, n: int, **_: Unpack[SampleOptions]) -> Samples[T]: ...
+    @overload
+    async def sample(
+        self: "DerivedRuns[T, D]", goal: Goal, n: int, *, deps: D, **_: Unpack[SampleOptions]
+    ) -> Samples[T]: ...
+    async def sample(
+        self,
+        goal: Goal,
+        n: int,
+        *,
+        reward: Reward | None = None,
+        concurrency: int | None = None,
+        deps: Any = None,
+    ) -> Samples[Any]:
+        """Run a goal `n` times under one budget.
+
+        The best run is `samples.best`.
+
+            samples = await agent.sample("prove it", 8, reward=lambda trajectory: check(trajectory.answer))
+
+        The runs are children of one run, which has the budget of the agent's `engine` and of the task. At most
+        `concurrency` of them work at once, by default all. `reward` gets each trajectory with an answer, after the
+        runs; what it spends is not part of the budget. If it raises, `samples.errors` has the error. `records()` of the
+        samples are training records with tools, rewards and the group.
+        """
+        return await sample(cast(Any, self), goal, n, reward, concurrency, deps)
+
+    @overload
+    async def sample_forks(
+        self: "DerivedRuns[T]", trace: TraceLike, n: int, *, at: int = ..., **_: Unpack[SampleOptions]
+    ) -> Samples[T]: ...
+    @overload
+    async def sample_forks(
+        self: "DerivedRuns[T, D]", trace: TraceLike, n: int, *, at: int = ..., deps: D, **_: Unpack[SampleOptions]
+    ) -> Samples[T]: ...
+    async def sample_forks(
+        self,
+        trace: TraceLike,
+        n: int,
+        *,
+        at: int = 0,
+        reward: Reward | None = None,
+        concurrency: int | None = None,
+        deps: Any = None,
+    ) -> Samples[Any]:
+        """Fork a run `n` times at step `at`.
+
+        The forks share the tokens and the cost of one fork's budget: each gets an equal part of what is left when it
+        starts, and none starts without. See `sample` for the other arguments.
+        """
+        return await sample_forks(cast(Any, self), trace, n, at, reward, concurrency, deps)
+
+    def task(self, *, name: str | None = None) -> AgentTask[Out]:
+        """Return the agent as a callable task: goal in, trajectory out."""
+        return AgentTask(cast(Any, self), name=name)
+
+    def as_task(self, *, name: str | None = None) -> AgentTask[Out]:
+        """`task`, by another name."""
+        return self.task(name=name)
