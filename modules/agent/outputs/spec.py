@@ -4,6 +4,7 @@ import inspect
 import types
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -38,6 +39,7 @@ OutputMode: TypeAlias = Literal["native", "tool", "text"]
 
 ModeSetting: TypeAlias = Literal["auto", "native", "tool", "text"]
 """A mode, or "auto" for what the model is known to support."""
+MODES: tuple[str, ...] = get_args(ModeSetting)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,14 @@ class Output(Generic[O_co]):
     retries: int = 2
     name: str | None = None
     description: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            near = get_close_matches(str(self.mode), MODES, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise OutputDefinitionError(f"Output(mode=...) must be {', '.join(MODES)}, got {self.mode!r:.80}.{hint}")
+        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
+            raise OutputDefinitionError(f"Output(retries=...) must be 0 or more, got {self.retries!r:.80}.")
 
     if TYPE_CHECKING:
 
@@ -156,10 +166,6 @@ def spec_of(output_type: Any) -> OutputSpec | None:
     output = output_type if isinstance(output_type, Output) else Output(output_type)
     if output.type is None or output.type is str:
         return None
-    if output.mode not in ("auto", "native", "tool", "text"):
-        raise OutputDefinitionError(f"Output(mode=...) must be auto, native, tool or text, got {output.mode!r:.80}.")
-    if isinstance(output.retries, bool) or not isinstance(output.retries, int) or output.retries < 0:
-        raise OutputDefinitionError(f"Output(retries=...) must be 0 or more, got {output.retries!r:.80}.")
     members = _members(output.type)
     typed = [member for member in members if member is not str]
     if not typed or len(members) - len(typed) > 1:
@@ -212,6 +218,11 @@ def _alternative(given: Any, output: Output[Any], is_single: bool) -> Alternativ
 
 
 def _function(given: Any, output: Output[Any]) -> Alternative:
+    if given.__name__ == "<lambda>":
+        raise OutputDefinitionError(
+            "output_type is a lambda, which tells a model neither a name nor types. "
+            "To fix: define the function with `def`, and annotate its parameters and its result."
+        )
     name = output.name or given.__name__
     result: Any = get_type_hints(given, include_extras=True).get("return", Any)
     parameters = parameters_of(given, name)

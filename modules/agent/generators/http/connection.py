@@ -242,20 +242,30 @@ def _take(data: bytes | None, take: Take) -> list[Delta]:
         raise TransientGeneratorError(
             "the server's answer nests too deeply to be read", provider_error="NoAnswer"
         ) from None
+    except TypeError:  # a member of another type, such as a list for an index
+        raise TransientGeneratorError(
+            f"the server's answer cannot be read: {_start(data)}", provider_error="NoAnswer"
+        ) from None
+
+
+def _start(data: bytes) -> str:
+    """Return the start of the data as a line of text."""
+    text = " ".join(data.decode("utf-8", "replace").split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _document(data: bytes) -> Any:
     """Return the JSON value of the data.
 
-    Raises TransientGeneratorError, which quotes the data, if the data is not JSON.
+    Raises a GeneratorError, which quotes the data, if the data is not JSON.
     """
     try:
         return json.loads(data.decode("utf-8", "replace"))
     except ValueError:
-        text = " ".join(data.decode("utf-8", "replace").split())
-        piece = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        text = _start(data)
         kind = "an HTML page" if text.lower().startswith(_HTML) else "no JSON"
-        what = "nothing" if not text else f"{kind}: {piece}"
-        raise TransientGeneratorError(
+        what = "nothing" if not text else f"{kind}: {text}"
+        is_cut = not text or text.startswith(("{", "["))  # asking again may help; another page stays what it is
+        raise (TransientGeneratorError if is_cut else FatalGeneratorError)(
             f"the server's answer is {what}; is its address that of an API?", provider_error="NoAnswer"
         ) from None

@@ -107,7 +107,7 @@ class HTTPGenerator(ListedGenerator):
                 yield piece
         if reader.answer.has_answer and not reader.is_over:
             raise TransientGeneratorError("the answer broke off before its end", provider_error="CutOff")
-        yield self._finished(reader.answer)
+        yield self._finished(reader.answer, key)
 
     def _place(self, params: GenerateParams) -> Place:
         return place_of(self.model, params.api_base)

@@ -14,6 +14,7 @@ from ..generation import Generation
 from ..params import GenerateParams
 from ..protocol import Capabilities
 from .assembler import Assembler
+from .provider_errors import without_secret
 
 _INPUTS = {
     "image": "supports_vision",
@@ -84,10 +85,10 @@ class ListedGenerator:
             source=source,
         )
 
-    def _finished(self, answer: Assembler) -> Generation:
+    def _finished(self, answer: Assembler, key: str | None = None) -> Generation:
         """Return the generation with its cost.
 
-        Raises a transient error if there is no answer, or if its finish reason is that of a failure.
+        Raises a transient error, without the key, if there is no answer, or if its finish reason is that of a failure.
         """
         if not answer.has_answer:
             raise TransientGeneratorError("the provider's response has no answer in it", provider_error="NoChoices")
@@ -95,7 +96,9 @@ class ListedGenerator:
         reason = generation.stop_reason or ""  # "" as opposed to None: a provider should give a reason
         if finish_of(reason) == "failed":
             raise TransientGeneratorError(
-                f"the provider ended the answer with the finish reason {reason!r:.80}", provider_error="FinishReason"
+                "the provider ended the answer with the finish reason "
+                f"{without_secret(repr(reason), key or self._key()):.80}",
+                provider_error="FinishReason",
             )
         generation = generation.model_copy(update={"stop_reason": reason})
         usage = generation.usage

@@ -66,11 +66,11 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
     """
     own = next((cause for cause in _causes(error) if isinstance(cause, GeneratorError)), None)
     if own is not None:
-        own.message = _without(own.message, secret)
+        own.message = without_secret(own.message, secret)
         own.args = (own.message,)
         return own
     status = _status(error)
-    message = _without(_message(error), secret)
+    message = without_secret(_message(error), secret)
     facts: dict[str, Any] = {
         "status": status,
         "retry_after": _retry_after(error),
@@ -84,7 +84,8 @@ def provider_error_of(error: Exception, secret: str | None = None, api_base: str
     return kind(message, **facts)
 
 
-def _without(message: str, secret: str | None) -> str:
+def without_secret(message: str, secret: str | None) -> str:
+    """Return a text without the secret."""
     return message.replace(secret, "<redacted:api_key>") if secret and len(secret) >= MIN_LENGTH else message
 
 

@@ -198,13 +198,19 @@ CHUNK = (
 )
 def test_a_stream_that_is_none_or_ends_early_is_an_error_and_no_answer(reply: Reply) -> None:
     error, _ = failure(reply, streamed=True)
-    assert error.transient
+    assert error.transient == ("no JSON: this" not in str(error))  # such a page would be sent again
+
+
+def test_the_key_in_a_finish_reason_is_not_shown() -> None:
+    error, _ = failure(Raw('{"choices": [{"message": {"content": "x"}, "finish_reason": "error: sk-not-a-key"}]}'))
+    assert "<redacted:api_key>" in str(error)
+    assert "sk-not-a-key" not in str(error)
 
 
 @pytest.mark.parametrize("body", ["not json", "{}", '{"choices": []}', '{"error": {"message": "x"}}'])
 def test_a_response_without_an_answer_is_an_error(body: str) -> None:
     error, _ = failure(Raw(body))
-    assert error.transient == ("error" not in body)
+    assert error.transient == ("error" not in body and body != "not json")
 
 
 @pytest.mark.parametrize("depth", [100_000, 700])

@@ -86,7 +86,7 @@ PROVIDER_SAYS: list[tuple[Reply, str, str, int]] = [
     (Fails(400, raw='{"detail": "n must be 1"}'), "FatalGeneratorError", "n must be 1", 1),
     (Fails(404, raw='{"error": "model not pulled"}'), "FatalGeneratorError", "model not pulled", 1),
     (Raw('{"error": {"message": "upstream is gone", "code": 503}}'), "TransientGeneratorError", "upstream is gone", 3),
-    (Raw("<!doctype html><html>login</html>"), "TransientGeneratorError", "an HTML page", 3),
+    (Raw("<!doctype html><html>login</html>"), "FatalGeneratorError", "an HTML page", 1),
     (Cuts(Says("an answer that breaks off")), "TransientGeneratorError", "", 3),
 ]
 

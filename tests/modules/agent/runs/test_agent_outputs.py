@@ -221,14 +221,22 @@ async def test_text_among_the_types_is_a_plain_answer() -> None:
         [City, City],
         object(),
         [City, str, str],
-        Output(City, retries=-1),
         Output(book, mode="native"),
         type(look),
+        lambda city: city,
     ],
 )
 def test_a_type_that_cannot_be_asked_for_is_refused_when_the_agent_is_made(output_type: Any) -> None:
     with pytest.raises(OutputDefinitionError):
         Agent(name="geo", output_type=output_type)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"), [({"mode": "natve"}, "Did you mean 'native'"), ({"retries": -1}, "or more")]
+)
+def test_settings_of_an_output_are_checked_at_once(settings: Any, why: str) -> None:
+    with pytest.raises(OutputDefinitionError, match=why):
+        Output(City, **settings)
 
 
 async def test_an_output_function_runs_once_and_its_error_is_a_refusal() -> None:
