@@ -164,13 +164,14 @@ class Evaluation:
             stop=stop,
         )
         result = await self.rescore(folder, kept=kept)
+        notes = done.notes if kept is None else [each for each in done.notes if each not in done.progress.notes()]
         return EvalResult(
             result.samples,
             self.name,
             None if kept else folder,
             result.changes,
             self.dataset.digest,
-            done.notes,
+            notes,
             self.traces,
             kept,
             done.is_out_of_budget,

@@ -344,10 +344,9 @@ class EvalResult:
         first = next(each for each in self.scored if each.error == error)
         share = "" if count == len(errors) else f", {count} of them"
         place = self.folder and str(self.folder / RUNS) if self.traces is None else without_password(self.traces)
-        return [
-            f"{len(errors)} of {len(self.samples)} runs failed{share}: {printable(' '.join(error.split())):.300}",
-            f"to see it: refold trace show {first.run_id} --traces {shlex.quote(str(place))}",
-        ]
+        lines = [f"{len(errors)} of {len(self.samples)} runs failed{share}: {printable(' '.join(error.split())):.300}"]
+        show = f"to see it: refold trace show {first.run_id} --traces {shlex.quote(str(place))}"
+        return lines if place is None else [*lines, show]
 
     def __str__(self) -> str:
         """Return the figures, a line each, and the most frequent error."""

@@ -268,6 +268,8 @@ def test_a_printed_result_has_its_scores_and_the_most_frequent_error(tmp_path: P
     assert "\x1b" not in error
     assert command == f"to see it: refold trace show {result.samples[0].run_id} --traces {tmp_path}/e/runs"
     assert note.startswith("1 failed task keeps its result; the same command with --retry failed (retry=['failed'])")
+    kept = str(Evaluation(task=fails, dataset=ROWS, scorers=[exact_match()]).run_sync())  # in memory: nothing to name
+    assert not any(word in kept for word in ("--traces", "--retry"))
 
 
 def test_the_runs_of_another_function_are_not_reused(tmp_path: Path) -> None:
