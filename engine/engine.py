@@ -70,6 +70,8 @@ class Engine(Generic[S]):
         seed: the seed of all random numbers; if None, each run draws one and records it.
         workspace: the folder to which a task's relative paths refer; the current folder if None.
         max_children: how many child runs of one branch may be at work at a time.
+        max_parallel: how many calls of one step may run at the same time. The other calls start, in their order, when a
+            call has ended.
         shared_env: let candidates' runs work in their parent's environment if it cannot be forked.
     """
 
@@ -89,6 +91,7 @@ class Engine(Generic[S]):
         seed: int | None = None,
         workspace: Path | str | None = None,
         max_children: int = 16,
+        max_parallel: int = 32,
         shared_env: bool = False,
     ) -> None:
         module = module_of(module)
@@ -107,8 +110,8 @@ class Engine(Generic[S]):
         self.workspace = options.workspace(workspace)
         branch = module.branch if branch is None else branch
         self.branch = checked("branch", branch, has(branch, "choose"), "a strategy, such as SelectFirst()")
-        several = type(max_children) is int and max_children >= 1
-        self.max_children = checked("max_children", max_children, several, "a whole number of at least 1")
+        self.max_children = options.positive("max_children", max_children)
+        self.max_parallel = options.positive("max_parallel", max_parallel)
         self.shared_env = checked("shared_env", shared_env, type(shared_env) is bool, "True or False")
         self._redactor = options.redactor(redact)
 
@@ -436,6 +439,7 @@ class Engine(Generic[S]):
             redactor=self._redactor,
             workspace=self.workspace,
             max_children=self.max_children,
+            max_parallel=self.max_parallel,
             shared_env=self.shared_env,
         )
 

@@ -35,6 +35,7 @@ class CommonOptions(TypedDict, total=False):
     seed: int | None
     workspace: Path | str | None
     max_children: int
+    max_parallel: int
     shared_env: bool
 
 
@@ -105,6 +106,11 @@ def redactor(argument: Any) -> Redactor | None:
         "redact must be True, False, a list of secret texts, or a mapping of names to them, "
         f"got {type(argument).__name__}"
     )
+
+
+def positive(name: str, argument: int) -> int:
+    """Return a whole number of at least 1."""
+    return checked(name, argument, type(argument) is int and argument >= 1, "a whole number of at least 1")
 
 
 def home(argument: Any) -> TraceHome:

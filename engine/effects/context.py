@@ -118,6 +118,8 @@ class Host(Protocol):
     """How many steps of other runs lead to the run's first state (in a fork)."""
     tools: dict[str, tuple[Callable[..., Any], EffectSpec]]
     """The tools called so far."""
+    max_parallel: int
+    """How many actions of one decision may run at the same time."""
 
     @property
     def redactor(self) -> Redactor | None:

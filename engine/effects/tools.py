@@ -1,6 +1,6 @@
 """Carries out the actions of a decision as recorded tool calls."""
 
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -43,7 +43,7 @@ async def run_actions(
     begun = begin(frame, tools, decision.actions[0], edited)
     if own_task or isinstance(begun, ActionResult) or not begun.spec.is_async:
         return made(Observation, {"results": (await _run(begun),)})
-    return made(Observation, {"results": tuple(await _together([begun]))})
+    return made(Observation, {"results": tuple(await _together([lambda: begun], 1))})
 
 
 async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
@@ -58,40 +58,47 @@ async def act(frame: Frame, tools: Tools, decision: Decision) -> Observation:
 
 
 async def _several(frame: Frame, tools: Tools, decision: Decision, edited: Collection[str] = ()) -> Observation:
-    """Carry out several actions, at once if the decision is parallel."""
+    """Carry out several actions, in parallel if the decision is."""
     actions, lane = decision.actions, lane_in(frame)
     frames: list[Frame] = []
     for action in actions:  # equal calls are numbered in the order of the actions, in whatever order they start
         digest, within = request_digest(frame.prefix, action.name, action.args), (frame.call, frame.span, lane.name)
         frames.append(Frame(frame.host, frame.step, frame.phase, frame.parent, frame.prefix, *within))
         frames[-1].begin_at(digest, lane.number(digest))
-    if decision.parallel:
-        # all intents are prepared here, since event loops start tasks in different orders
-        begun_all = [begin(frames[i], tools, actions[i], edited) for i in range(len(actions))]
-        return made(Observation, {"results": tuple(await _together(begun_all))})
-    results: list[ActionResult] = []
-    for own, action in zip(frames, actions, strict=True):
-        results += await _together([begin(own, tools, action, edited)])
-    return made(Observation, {"results": tuple(results)})
+    limit = frame.host.max_parallel if decision.parallel else 1
+    begins = [partial(begin, own, tools, action, edited) for own, action in zip(frames, actions, strict=True)]
+    return made(Observation, {"results": tuple(await _together(begins, limit))})
 
 
-async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
-    """Carry out calls at once, each in its own task, in order."""
+async def _together(begins: Sequence[Callable[[], Call | ActionResult]], limit: int) -> list[ActionResult]:
+    """Carry out calls in tasks, at most `limit` at a time.
+
+    Another call begins, in the order of the calls, once a task has ended its call.
+    """
+    begun: dict[int, Call | ActionResult] = {}
     results: dict[int, ActionResult] = {}
     errors: list[BaseException] = []
+    first, waiting = range(min(len(begins), limit)), iter(range(limit, len(begins)))
     cancelled = anyio.get_cancelled_exc_class()
 
-    async def run_into(i: int) -> None:
-        try:
-            results[i] = await _run(begun[i])
-        except BaseException as raised:  # noqa: BLE001 - raised on below: Ctrl-C through a task would end the loop
-            if not isinstance(raised, cancelled):
-                errors.append(raised)
-                group.cancel_scope.cancel()
-            elif not is_cancelled():  # the call was cancelled before it started, and not by its run
-                results[i] = _cancelled_alone(begun[i], raised)
+    async def work(number: int | None) -> None:
+        while (i := number) is not None:
+            try:
+                call = begun[i] = begun.get(i) or begins[i]()
+                results[i] = await _run(call)
+            except BaseException as raised:  # noqa: BLE001 - raised on below: Ctrl-C through a task would end the loop
+                if not isinstance(raised, cancelled):
+                    errors.append(raised)
+                    group.cancel_scope.cancel()
+                    return
+                if is_cancelled():
+                    return
+                results[i] = _cancelled_alone(call, raised)  # cancelled before it started, and not by its run
+            number = next(waiting, None)
 
-    tasks = [run_into(i) for i in range(len(begun))]
+    for i in first:  # here, since event loops start tasks in different orders
+        begun[i] = begins[i]()
+    tasks = [work(i) for i in first]
     try:
         async with anyio.create_task_group() as group:
             for task in tasks:
@@ -103,7 +110,7 @@ async def _together(begun: list[Call | ActionResult]) -> list[ActionResult]:
         error = main_error(errors)
         raise error from error.__cause__
     await checkpoint_if_cancelled()
-    return [results.get(i) or _cancelled_alone(call) for i, call in enumerate(begun)]
+    return [results.get(i) or _cancelled_alone(begun.get(i) or begins[i]()) for i in range(len(begins))]
 
 
 def _same(task: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:

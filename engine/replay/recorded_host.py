@@ -21,6 +21,8 @@ class ServedRun:
 
     writer = closing = pin = redactor = None
     """None: nothing is written; see Host."""
+    max_parallel = 32
+    """No call runs, so any number has the same result."""
 
     def __init__(self, run_id: str, seed: int, path: str, first_step: int, learn: Learn) -> None:
         self.run_id = run_id

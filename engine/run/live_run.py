@@ -65,10 +65,10 @@ class LiveRun:
         at, options, parent = plan.position, plan.options, plan.parent
         self.plan = plan
         self.run_id = plan.run_id
-        self.seed = plan.seed
-        self.path = plan.path
+        self.seed, self.path = plan.seed, plan.path
         self.first_step = 0
         self.tools: dict[str, tuple[Callable[..., Any], EffectSpec]] = {}
+        self.max_parallel = options.max_parallel
         self.writer = writer
         self.closing = closing
         self.clock = options.clock

@@ -104,6 +104,7 @@ class RunOptions:
     redactor: Redactor | None = None
     workspace: Path | None = None
     max_children: int = 16
+    max_parallel: int = 32
     shared_env: bool = False
     without_files: bool = False
     """Whether a resume or fork may go on without files that are gone."""

@@ -47,6 +47,7 @@ class Once(AgentModule[StateSchema]):
         (lambda: made(Once(), redact="my-password"), "redact must be True, False, a list of .*, got str$"),
         (lambda: made(Once(), redact=[3]), "redact must be True, False, a list of .*, got list$"),
         (lambda: made(Once(), max_children=0), "max_children must be a whole number of at least 1, got 0"),
+        (lambda: made(Once(), max_parallel=True), "max_parallel must be a whole number of at least 1, got True"),
         (lambda: made(Once(), seed=1.5), "seed must be a whole number"),
         (lambda: made(Once).run("t"), "got the class Once; write Engine"),
         (lambda: made(Once()).fork(7), "trace must be a Trace, the path of its file, or a run's id, got 7"),
