@@ -45,7 +45,7 @@ def test_a_fork_is_compared_with_its_source_from_difference_to_difference(lookin
     expect(changed.get_by_role("row", name="/hands/0/tried 3 7")).to_be_visible()
 
 
-def test_any_two_runs_are_compared_from_where_they_can_be(looking: Look, site: Site) -> None:
+def test_any_two_runs_are_compared_from_where_they_can_be(looking: Look, site: Site, tmp_path: Path) -> None:
     page = looking(site.at("compare", "fork", "fork of fork"))
     expect(page.locator(".verdict")).to_contain_text("No difference")
     page.goto(site.at("compare", "game", "fork of fork"))
@@ -58,17 +58,11 @@ def test_any_two_runs_are_compared_from_where_they_can_be(looking: Look, site: S
     expect(page.locator(".verdict").last).to_contain_text("Step 55: differs")
     expect(page.get_by_role("link", name="open @55")).to_have_count(2)
     page.goto(site.at("compare", "links", "stopped"))
-    given = page.get_by_role("table", name="Inputs")
-    expect(given.get_by_role("row", name="/budget/max_steps 2500 500")).to_be_visible()
+    inputs = page.get_by_role("table", name="Inputs")
+    expect(inputs.get_by_role("row", name="/budget/max_steps 2500 500")).to_be_visible()
     expect(page.locator(".verdict").last).to_contain_text("First difference: step 0")
     page.get_by_role("link", name="open @0").last.click()
     page.wait_for_url(f"**/run/{site.ids['stopped']}?k=0*")
-
-
-def test_what_is_missing_and_what_is_empty_are_named(looking: Look, site: Site, tmp_path: Path) -> None:
-    page = looking(site.at("compare", "game", "nobody"), refused=True)
-    expect(page.get_by_text("there is no run 'nobody' here")).to_be_visible()
-    expect(page.get_by_role("link", name="All runs")).to_be_visible()
     write_run(tmp_path / "one.trace.jsonl", {"note": "", "count": "1", "said": "yes"}, [], [])
     write_run(tmp_path / "two.trace.jsonl", {"note": "new", "count": 1, "said": "no"}, [], [])
     with serving(tmp_path) as server:

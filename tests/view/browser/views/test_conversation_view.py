@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 from view_pages import Look, Site
 
 
-def test_a_conversation_has_everything_that_was_said_and_called(looking: Look, site: Site) -> None:
+def test_a_conversation_has_every_message_call_and_request(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "research", k=1))
     expect(page.locator(".facts")).to_contain_text("cost not known")
     chat = page.locator(".chat").first
@@ -46,10 +46,7 @@ def test_a_conversation_has_everything_that_was_said_and_called(looking: Look, s
     expect(inner.get_by_text("copies the list for each word")).to_be_visible()
     expect(inner.locator(".tool")).to_have_count(1)
     expect(call.get_by_role("link", name="Open its run")).to_be_visible()
-
-
-def test_one_click_shows_what_the_model_was_sent_and_what_came_back(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "research", k=1, show="step"))
+    page.goto(site.at("run", "research", k=1, show="step"))
     page.get_by_role("button", name="Request and response of generate").first.click()
     request, response = page.locator(".exchange .tree").first, page.locator(".exchange .tree").last
     expect(request.locator(".kx")).to_contain_text(["model", "messages", "params"])

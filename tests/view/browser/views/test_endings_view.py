@@ -33,26 +33,23 @@ def row(page: Page, site: Site, name: str) -> str:
     return " ".join(line.inner_text().split())
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
-def test_a_line_says_why_where_and_what(looking: Look, ended: Site, width: int, theme: str) -> None:
-    page = looking(ended.at(), width=width, height=2000, theme=theme, audited=True)
-    expect(page.locator(".run-row")).to_have_count(12)
-    assert "KeyError: 'nutmeg'" in row(page, ended, "decide 0")
-    assert "shop/" in row(page, ended, "decide 0")
-    assert "ValueError: the list of prices is empty" in row(page, ended, "init 0")
-    assert "asks: Up to how many euros" in row(page, ended, "asks")
-    assert "asks: May I use your name? (and 1 more)" in row(page, ended, "critic")
-    assert "budget_steps" in row(page, ended, "stopped")
-    assert "its process ended before the run did; refold resume continues it" in row(page, ended, "interrupted")
-    status = page.locator(f'[data-line="{ended.ids["interrupted"]}"] .status')
-    expect(status).to_have_attribute("title", re.compile("`refold resume` continues the run"))
-    status = page.locator(f'[data-line="{ended.ids["stopped"]}"] .status')
-    expect(status).to_have_attribute("title", "budget_steps: the run used up the steps of its budget")
-    assert overflow(page) == 0
-    assert faults(page) == []
-
-
-def test_what_an_ended_run_said_and_how_often_it_was_resumed(looking: Look, ended: Site) -> None:
+def test_a_line_says_why_where_and_what_and_a_run_what_it_answered(looking: Look, ended: Site) -> None:
+    for width, theme in ((1280, "light"), (390, "dark")):
+        page = looking(ended.at(), width=width, height=2000, theme=theme, audited=True)
+        expect(page.locator(".run-row")).to_have_count(12)
+        assert "KeyError: 'nutmeg'" in row(page, ended, "decide 0")
+        assert "shop/" in row(page, ended, "decide 0")
+        assert "ValueError: the list of prices is empty" in row(page, ended, "init 0")
+        assert "asks: Up to how many euros" in row(page, ended, "asks")
+        assert "asks: May I use your name? (and 1 more)" in row(page, ended, "critic")
+        assert "budget_steps" in row(page, ended, "stopped")
+        assert "its process ended before the run did; refold resume continues it" in row(page, ended, "interrupted")
+        status = page.locator(f'[data-line="{ended.ids["interrupted"]}"] .status')
+        expect(status).to_have_attribute("title", re.compile("`refold resume` continues the run"))
+        status = page.locator(f'[data-line="{ended.ids["stopped"]}"] .status')
+        expect(status).to_have_attribute("title", "budget_steps: the run used up the steps of its budget")
+        assert overflow(page) == 0
+        assert faults(page) == []
     page = looking(ended.at(), height=1200)
     expect(page.locator(f'[data-line="{ended.ids["critic"]}"] .c-mod')).to_have_text("critic")
     modules = page.get_by_label("Any module")
@@ -91,10 +88,14 @@ def test_what_an_ended_run_said_and_how_often_it_was_resumed(looking: Look, ende
     )
 
 
-@pytest.mark.parametrize(("fault", "hook"), [("init 0", "init_state"), ("decide 2", "decide")])
-def test_a_failure_shows_the_hook_and_the_users_line_first(looking: Look, ended: Site, fault: str, hook: str) -> None:
-    page = looking(ended.at("run", fault), refused=True)  # without a first state, there is none to be shown
-    k = fault[-1]
+def test_a_failure_shows_the_hook_and_the_users_line_first(looking: Look, ended: Site) -> None:
+    for fault, hook in {"init 0": "init_state", "decide 2": "decide"}.items():
+        page = looking(ended.at("run", fault), refused=True)  # without a first state, there is none to be shown
+        _check_failure(page, hook, fault[-1])
+
+
+def _check_failure(page: Page, hook: str, k: str) -> None:
+    """The page of a failed run has the hook, the step, and the user's own line; the rest on demand."""
     expect(page.get_by_text("the run failed here")).to_be_visible()
     panel = page.get_by_role("region", name="Step", exact=True)
     expect(panel.locator(".raised")).to_have_text(re.compile(rf"Raised in {hook} of step {k}, at shopper\.py:\d+"))

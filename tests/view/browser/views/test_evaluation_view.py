@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from view_pages import Look, Site
 
 
-def test_an_evaluation_leads_to_the_runs_of_its_samples_and_to_a_comparison(looking: Look, site: Site) -> None:
+def test_an_evaluation_and_a_set_lead_to_their_runs_and_to_a_comparison(looking: Look, site: Site) -> None:
     page = looking(site.at())
     page.get_by_role("link", name=re.compile("baseline")).click()
     rows = page.locator(".ev-samples tbody tr")
@@ -37,10 +37,7 @@ def test_an_evaluation_leads_to_the_runs_of_its_samples_and_to_a_comparison(look
     expect(changed.first.locator("dd").first).to_contain_text("1.000 → ▼ 0.000")
     changed.first.get_by_role("link", name="step 3").click()
     expect(page.locator(".cmp")).to_contain_text("A fork and its source")
-
-
-def test_a_set_leads_to_the_runs_of_its_tasks(looking: Look, site: Site) -> None:
-    page = looking(site.at())
+    page.goto(site.at())
     page.get_by_role("link", name=re.compile("nightly")).click()
     rows = page.locator(".set-tasks tbody tr")
     expect(rows).to_have_count(12)
@@ -55,9 +52,3 @@ def test_a_set_leads_to_the_runs_of_its_tasks(looking: Look, site: Site) -> None
     page.get_by_role("button", name=re.compile("^all")).click()
     page.get_by_role("link", name="links", exact=True).click()
     expect(page.locator("h1").first).to_contain_text("Check every link")
-
-
-def test_what_is_not_there_is_named(looking: Look, site: Site) -> None:
-    for kind in ("set", "evaluation"):
-        page = looking(site.at(kind, "weekly"), refused=True)
-        expect(page.get_by_text(f"there is no {kind} 'weekly' here")).to_be_visible()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from each_case import each_case
 from playwright.sync_api import Page, expect
 from view_pages import VIEWS, Look, Site, faults, overflow
 
@@ -26,20 +26,23 @@ def _audit(page: Page, name: str) -> dict[str, list[str]]:
     return {where: wrong for where, wrong in found.items() if wrong}
 
 
-@pytest.mark.parametrize("name", [*VIEWS, "Keys", "Fork from here", "Verify"])
-def test_a_view_fits_and_axe_finds_nothing(name: str, looking: Look, site: Site) -> None:
-    parts, query, shown = VIEWS.get(name, (("run", "game"), {"k": 2}, ".action"))
-    asked = {key: site.ids.get(str(value), value) for key, value in query.items()}
-    page = looking(site.at(*parts, act=True, **asked), theme="dark", width=390, height=844, audited=True)
-    expect(page.locator(f"{shown} >> visible=true").first).to_be_visible()
-    if name not in VIEWS:
-        page.get_by_role("button", name=name).first.click()
-        expect(page.get_by_role("dialog")).to_be_visible()
-    assert _audit(page, name) == {}
+def test_every_view_fits_and_axe_finds_nothing(looking: Look, site: Site) -> None:
+    def fits(name: str) -> None:
+        parts, query, shown = VIEWS.get(name, (("run", "game"), {"k": 2}, ".action"))
+        values = {key: site.ids.get(str(value), value) for key, value in query.items()}
+        page = looking(site.at(*parts, act=True, **values), theme="dark", width=390, height=844, audited=True)
+        expect(page.locator(f"{shown} >> visible=true").first).to_be_visible()
+        if name not in VIEWS:
+            page.get_by_role("button", name=name).first.click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+        assert _audit(page, name) == {}
+        page.close()
+
+    each_case(fits, [(name,) for name in (*VIEWS, "Keys", "Fork from here", "Verify")])
 
 
-def test_each_page_has_a_title_of_its_own(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "game"))
+def test_each_address_has_a_title_or_says_what_is_not_there(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "game"), refused=True)
     for parts, title in {
         ("run", "game"): "Make 24 out of 3, 3, 8 and 8, using each number once.",
         (): "Runs",
@@ -52,6 +55,14 @@ def test_each_page_has_a_title_of_its_own(looking: Look, site: Site) -> None:
     }.items():
         page.goto(site.at(*parts))
         expect(page).to_have_title(f"{title} · refold")
+    for parts, thing in {
+        ("set", "weekly"): "set 'weekly'",
+        ("evaluation", "weekly"): "evaluation 'weekly'",
+        ("compare", "game", "nobody"): "run 'nobody'",
+    }.items():
+        page.goto(site.at(*parts))
+        expect(page.get_by_text(f"there is no {thing} here")).to_be_visible()
+    expect(page.get_by_role("link", name="All runs")).to_be_visible()
 
 
 GROUND = """() => {
@@ -97,7 +108,7 @@ def test_a_person_prints_a_run_and_changes_the_theme(looking: Look, site: Site) 
     has_ground(DARK)
 
 
-def test_a_low_or_narrow_window_has_room_for_a_run(looking: Look, site: Site) -> None:
+def test_a_low_window_has_room_for_a_run_and_a_phone_searches_folds_and_sorts(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "research", k=1), width=800)
     for part in (".crumbs", "#find"):
         page.wait_for_selector(part)
@@ -118,9 +129,6 @@ def test_a_low_or_narrow_window_has_room_for_a_run(looking: Look, site: Site) ->
         assert box
         assert box["height"] > height / 2
         assert box["y"] + box["height"] <= height
-
-
-def test_a_phone_searches_folds_and_sorts(looking: Look, site: Site) -> None:
     page = looking(site.at(), width=390, height=844)
     cards = page.get_by_role("region", name="Evaluations").locator(".set-card")
     more = page.get_by_role("button", name="Show 1 more evaluation")

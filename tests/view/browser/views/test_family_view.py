@@ -52,10 +52,7 @@ def test_a_search_and_its_forks_are_walked_as_a_tree(looking: Look, site: Site) 
     page.keyboard.press("ArrowUp")
     page.get_by_role("link", name="Compare with its source").click()
     page.wait_for_url(f"**/compare/{site.ids['game']}/{site.ids['fork']}*")
-
-
-def test_the_root_of_a_high_tree_stands_beside_the_chosen_candidate(looking: Look, site: Site) -> None:
-    page = looking(site.at("family", "search"))
+    # the root of a high tree is beside the chosen candidate
     levels = page.evaluate("""async () => {
       const { layOut, placesOf } = await import("/views/family/layout.js")
       const node = (run, more) => ({ run, parent: null, kind: "root", step: 0, score: null, row: null, ...more })

@@ -106,10 +106,14 @@ def calm(page: Page) -> None:
     assert page.evaluate("[...document.images].every(image => image.src.startsWith('data:image/'))")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_runs_and_the_layout_holds(looking: Look, site: Site, hostile: list[str], width: int) -> None:
+def test_nothing_runs_and_the_layout_holds(looking: Look, site: Site, hostile: list[str]) -> None:
+    for width in (1280, 390):
+        _walk(looking(site.at(q="hostile-"), width=width), site, hostile)
+
+
+def _walk(page: Page, site: Site, hostile: list[str]) -> None:
+    """Visit each view of the hostile runs and evaluations."""
     research, waiting, game = hostile
-    page = looking(site.at(q="hostile-"), width=width)
     expect(page.locator(".run-row")).to_have_count(3)
     expect(page.locator(".run-row").first).to_contain_text("</script>")
     calm(page)
@@ -143,6 +147,17 @@ def test_nothing_runs_and_the_layout_holds(looking: Look, site: Site, hostile: l
     calm(page)
 
 
+FOREIGN_SCRIPT = """async () => {
+  const refused = new Promise((resolve) =>
+    addEventListener("securitypolicyviolation", (event) => resolve(event.effectiveDirective)))
+  const script = document.createElement("script")
+  script.textContent = "window.ran = true"
+  document.body.append(script)
+  return [await refused, window.ran ?? false]
+}"""
+"""Adds a script to the page; returns which rule of the page's policy refuses it, and whether it ran."""
+
+
 def test_nothing_runs_in_an_exported_file(looking: Look, site: Site, hostile: list[str], tmp_path: Path) -> None:
     out = tmp_path / "run.html"
     with out.open("wb") as file:
@@ -159,3 +174,4 @@ def test_nothing_runs_in_an_exported_file(looking: Look, site: Site, hostile: li
     links = page.evaluate("[...document.links].map(link => link.getAttribute('href'))")
     assert [link for link in links if not link.startswith("#")] == []
     assert page.evaluate("[...document.images].every(image => image.src.startsWith('data:image/'))")
+    assert page.evaluate(FOREIGN_SCRIPT) == ["script-src-elem", False]

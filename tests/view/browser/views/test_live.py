@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hostile_traces import write_run
 from places import TESTS
 from playwright.sync_api import Page, expect
 from view_pages import Look, Site
@@ -37,29 +36,20 @@ def tell(process: subprocess.Popen[str], line: str) -> None:
     process.stdin.flush()
 
 
-def test_the_list_grows_with_a_run_of_another_process(looking: Look, acted: Site) -> None:
-    page = looking(acted.at(q="Listen alone"))
-    expect(page.get_by_text("No run fits")).to_be_visible()
-    with listener(acted.folder, "Listen alone") as process:
-        row = page.locator(".run-row")
-        expect(row).to_have_count(1)
-        expect(row).to_contain_text("running")
-        tell(process, "one")
-        tell(process, "two")
-        expect(row.locator(".c-steps")).to_have_text("2")
-        tell(process, "stop")
-        expect(row).to_contain_text("completed")
-        expect(row).to_contain_text("heard 3 lines")
-        expect(row.locator(".c-steps")).to_have_text("4")
-
-
-def test_the_counts_and_sums_agree_with_the_rows_of_a_live_list(looking: Look, acted: Site, tmp_path: Path) -> None:
+def test_a_list_grows_with_a_run_of_another_process_and_its_counts_agree(looking: Look, tmp_path: Path) -> None:
     """A run passes running, waiting and completed, and no page is loaded again."""
     folder = tmp_path / "runs"
     folder.mkdir()
-    with serving(folder) as server, listener(folder, "Ask and stop") as process:
+    with serving(folder) as server:
         address = f"http://127.0.0.1:{server.port}/"
-        page, only = (looking(f"{address}{asked}", elsewhere=True) for asked in ("", "#/?status=waiting"))
+        page, only = (looking(f"{address}{query}", elsewhere=True) for query in ("#/?q=ask", "#/?status=waiting"))
+        expect(page.get_by_text("No runs in this folder yet")).to_be_visible()
+        _follow(page, only, folder)
+
+
+def _follow(page: Page, only: Page, folder: Path) -> None:
+    """Start a run, and compare the figures of both lists with its row after each step."""
+    with listener(folder, "Ask and stop") as process:
         tray, statuses = page.locator(".tray"), page.locator(".filters")
 
         def shows(status: str, steps: int) -> None:
@@ -78,6 +68,7 @@ def test_the_counts_and_sums_agree_with_the_rows_of_a_live_list(looking: Look, a
         expect(only.locator(".run-row")).to_have_count(1)
         tell(process, "stop")
         shows("completed", 4)
+        expect(page.locator(".run-row")).to_contain_text("heard 3 lines")
         expect(only.locator(".run-row")).to_have_count(0)
         expect(only.locator(".tray")).to_contain_text("0 runs")
 
@@ -130,28 +121,3 @@ def test_eight_tabs_share_the_connections_of_a_browser(looking: Look, acted: Sit
         tell(process, "stop")
         for tab in tabs:  # each hears of it: by a stream, or because it asks again
             expect(tab.locator(".run-row")).to_contain_text("completed")
-
-
-REFUSED_AT_FIRST = """
-const ask = navigator.locks.request.bind(navigator.locks)
-let refused = 0
-navigator.locks.request = (...given) =>
-    refused++ < 3 ? Promise.reject(new TypeError("The provided callback is no longer runnable.")) : ask(...given)
-"""
-
-
-def test_a_page_that_was_paused_gets_its_stream_later(looking: Look, acted: Site) -> None:
-    page = looking("about:blank", elsewhere=True)
-    page.add_init_script(REFUSED_AT_FIRST)
-    with page.expect_request("**/api/events*"):
-        page.goto(acted.at())
-
-
-def test_a_run_whose_file_is_overwritten_says_what_is_wrong(looking: Look, tmp_path: Path) -> None:
-    path = tmp_path / "one.trace.jsonl"
-    write_run(path, {}, [], [])
-    with serving(tmp_path) as server:
-        page = looking(f"http://127.0.0.1:{server.port}/#/run/one?k=0", refused=True)
-        expect(page.get_by_role("heading", name="Step 0", exact=True)).to_be_visible()
-        path.write_bytes(b"something else\n" * 50)
-        expect(page.locator(".head .err")).to_contain_text("the line does not have the form of a record")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from each_case import each_case
 from hostile_traces import write_run
 from playwright.sync_api import Page, expect
 from view_pages import Look, overflow
@@ -75,20 +76,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.port}/?token={server.viewer.actions.token}"
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_one_long_word_stays_in_its_place(looking: Look, address: str, width: int) -> None:
-    found: dict[str, list[str]] = {}
-    page = looking(address, width=width)
-    for view, shown in VIEWS.items():
-        page.goto(f"{address}{view}")
-        expect(page.locator(f"{shown} >> visible=true").first).to_be_visible()
-        page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
-        if (wide := overflow(page)) > 0:
-            found.setdefault(view, []).append(f"{wide} px wider than the window")
-        found.setdefault(view, []).extend(page.evaluate(CUT))
-    assert {view: faults for view, faults in found.items() if faults} == {}
-
-
 WRITTEN = """() => {
   const write = CanvasRenderingContext2D.prototype.fillText
   window.cut = []
@@ -101,7 +88,16 @@ WRITTEN = """() => {
 }"""
 
 
-def test_the_numbers_at_the_timelines_ends_are_whole(looking: Look, address: str) -> None:
+def test_long_words_and_the_timelines_last_numbers_stay_in_their_places(looking: Look, address: str) -> None:
+    def stays(width: int, view: str, shown: str) -> None:
+        page = looking(f"{address}{view}", width=width)
+        expect(page.locator(f"{shown} >> visible=true").first).to_be_visible()
+        page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
+        assert overflow(page) <= 0
+        assert page.evaluate(CUT) == []
+        page.close()
+
+    each_case(stays, [(width, view, shown) for width in (1280, 390) for view, shown in VIEWS.items()])
     page: Page = looking("about:blank", elsewhere=True)
     page.add_init_script(f"({WRITTEN})()")
     for k in (STEPS - 1, 0):

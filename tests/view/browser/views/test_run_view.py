@@ -26,7 +26,7 @@ def know_all(page: Page, site: Site, name: str) -> None:
     expect(page.get_by_role("slider", name="Step")).to_have_attribute("aria-valuemax", str(steps - 1))
 
 
-def test_keys_move_everything_and_the_address(looking: Look, site: Site) -> None:
+def test_keys_and_the_timeline_move_everything_and_the_address(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "links"))
     facts, time = page.locator(".facts"), page.locator(".budget").filter(has_text="Time").locator("dt b")
     know_all(page, site, "links")
@@ -68,6 +68,7 @@ def test_keys_move_everything_and_the_address(looking: Look, site: Site) -> None
     page.evaluate("location.hash = '#/bogus/page'")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    _drag_the_timeline(page, site)
 
 
 def test_a_person_asks_who_wrote_a_value(looking: Look, site: Site) -> None:
@@ -106,8 +107,9 @@ def test_a_person_asks_who_wrote_a_value(looking: Look, site: Site) -> None:
     expect(page.get_by_role("heading", name="State at the end")).to_be_visible()
 
 
-def test_the_timeline_is_zoomed_and_dragged(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "links", k=200))
+def _drag_the_timeline(page: Page, site: Site) -> None:
+    """Zoom by keys and the wheel, and drag the window of the overview."""
+    page.goto(site.at("run", "links", k=200))
     slider = page.get_by_role("slider", name="Step")
     shown = page.locator(".time .legend")
     expect(shown).to_contain_text("120–279 of 383")
@@ -133,34 +135,6 @@ def test_the_timeline_is_zoomed_and_dragged(looking: Look, site: Site) -> None:
     page.mouse.wheel(0, -100)
     page.keyboard.up("Shift")
     expect(shown).not_to_contain_text("239–334")
-
-
-def test_each_kind_of_run_opens_where_one_looks_first(looking: Look, site: Site) -> None:
-    page = looking(site.at("run", "failed"))
-    expect(page.get_by_role("heading", name="Step 0", exact=True)).to_be_visible()
-    expect(page.locator(".step-head")).to_contain_text("the run failed here")
-    expect(page.get_by_label("Step", exact=True).locator("pre.bad").first).to_contain_text("'/guide/nowhere'")
-    expect(page.locator('.st[aria-current="step"].bad')).to_be_visible()
-    expect(page.get_by_role("button", name="1 error")).to_be_visible()
-    page.goto(site.at("run", "stopped", k="s"))
-    expect(page.locator("h1")).to_contain_text("Check every link")
-    used = page.locator(".budget dt b")
-    expect(used).to_have_count(4)
-    _, time, tokens, _ = used.all_inner_texts()
-    assert page.locator(".facts b").all_inner_texts()[:2] == [time, tokens]
-    page.goto(site.at("run", "search", k=0))
-    expect(page.locator(".cand")).to_have_count(15)
-    shown = [" ".join(text.split()) for text in page.locator(".cand").all_inner_texts()]
-    for number, text in {7: "7 combine 8 / 3", 8: "7.0 3 - 8/3", 9: "7.0.0 8 / 1/3", 10: "8 combine 3 / 8"}.items():
-        assert shown[number].startswith(text)
-    expect(page.locator(".cand.chosen")).to_contain_text("7.0.0")
-    page.goto(site.at("run", "fork", k="s"))
-    steps = page.locator(".budget", has_text="Steps")
-    expect(steps).to_contain_text("3 before the fork")
-    own = page.locator(".st").count() - 1  # the summary is a row, too
-    expect(steps.locator("b")).to_have_text(str(3 + own))
-    page.keyboard.press("j")
-    expect(steps.locator("b")).to_have_text("4")
 
 
 COUNT_LAYOUTS = """() => {

@@ -4,8 +4,8 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
-from playwright.sync_api import Route, expect
+from hostile_traces import write_run
+from playwright.sync_api import Page, Route, expect
 from view_pages import Look, Site
 from view_server import serving
 
@@ -13,7 +13,7 @@ SETTLE_MS = 400
 """How long the page waits before it asks for a list again."""
 
 
-def test_families_are_folded_and_unfold_by_keys(looking: Look, site: Site) -> None:
+def test_families_unfold_by_keys_and_two_selected_runs_are_added_up_and_compared(looking: Look, site: Site) -> None:
     page = looking(site.at())
     expect(page.locator(".run-row")).to_have_count(10)
     expect(page.locator(f'[data-line="{site.ids["game"]}"] .fold')).to_contain_text("2 forks")
@@ -42,6 +42,20 @@ def test_families_are_folded_and_unfold_by_keys(looking: Look, site: Site) -> No
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/run/{site.ids['agent']}*")
+    page.goto(site.at())
+    expect(page.locator(".run-row")).to_have_count(10)
+    for name in ("links", "stopped"):
+        page.locator(f'[data-line="{site.ids[name]}"]').focus()
+        page.keyboard.press("x")
+    tray = page.locator(".tray")
+    expect(tray).to_contain_text("2 selected")
+    expect(tray).to_contain_text("438 steps")
+    page.keyboard.press("c")
+    expect(page.get_by_role("heading", name=re.compile("First difference"))).to_be_visible()
+    page.go_back()
+    expect(tray).to_contain_text("2 selected")
+    page.get_by_role("button", name="Clear").click()
+    expect(tray).to_contain_text("10 runs")
 
 
 def test_a_search_filters_and_heads_let_through_what_fits(looking: Look, site: Site) -> None:
@@ -98,21 +112,12 @@ def test_a_search_filters_and_heads_let_through_what_fits(looking: Look, site: S
     expect(rows.last).to_contain_text("383")
 
 
-def test_two_that_are_selected_are_added_up_and_compared(looking: Look, site: Site) -> None:
-    page = looking(site.at())
-    expect(page.locator(".run-row")).to_have_count(10)
-    for name in ("links", "stopped"):
-        page.locator(f'[data-line="{site.ids[name]}"]').focus()
-        page.keyboard.press("x")
-    tray = page.locator(".tray")
-    expect(tray).to_contain_text("2 selected")
-    expect(tray).to_contain_text("438 steps")
-    page.keyboard.press("c")
-    expect(page.get_by_role("heading", name=re.compile("First difference"))).to_be_visible()
-    page.go_back()
-    expect(tray).to_contain_text("2 selected")
-    page.get_by_role("button", name="Clear").click()
-    expect(tray).to_contain_text("10 runs")
+REFUSED_AT_FIRST = """
+const ask = navigator.locks.request.bind(navigator.locks)
+let refused = 0
+navigator.locks.request = (...args) =>
+    refused++ < 3 ? Promise.reject(new TypeError("The provided callback is no longer runnable.")) : ask(...args)
+"""
 
 
 def test_the_list_is_asked_for_once_and_no_change_is_missed(looking: Look, site: Site, acted: Site) -> None:
@@ -134,6 +139,7 @@ def test_the_list_is_asked_for_once_and_no_change_is_missed(looking: Look, site:
     assert sum("/api/events" in url for url in asked) == 1, "one stream of events for all lists"
     # the stream begins with a mark: if the list is older than that, it is asked for again
     page.goto("about:blank")
+    page.add_init_script(REFUSED_AT_FIRST)  # a page that was paused gets its stream later
     page.route("**/api/events*", lambda route: route.abort())  # an event stream tries again by itself
     page.goto(acted.at())
     expect(rows.first).to_be_visible()
@@ -156,26 +162,43 @@ new PerformanceObserver((list) => {
 """
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_moves_once_the_list_is_drawn(looking: Look, acted: Site, tmp_path: Path, width: int) -> None:
-    shutil.copytree(acted.folder, tmp_path / "runs", ignore=shutil.ignore_patterns(".refold-index*"))
-    with serving(tmp_path / "runs") as server:
-        page = looking("about:blank", elsewhere=True, width=width)
-        page.add_init_script(SHIFTS)
-        held: list[Route] = []
-        page.route(re.compile(r"/api/evaluations\?$"), lambda route: held.append(route))  # the samples take their time
-        page.goto(f"http://127.0.0.1:{server.port}/")
-        expect(page.locator(".ev-card[aria-busy]")).to_have_count(2 if width > 760 else 1)
-        expect(page.locator(".run-row").first).to_be_visible()
-        while not held:
-            page.wait_for_timeout(20)
-        held[0].continue_()
-        expect(page.locator(".ev-card").first).to_contain_text("0.667 passed")
-        expect(page.locator(".ev-card[aria-busy]")).to_have_count(0)
-        assert page.evaluate("shifted") == []
+def test_nothing_moves_once_the_list_is_drawn(looking: Look, acted: Site, tmp_path: Path) -> None:
+    for width in (1280, 390):
+        folder = tmp_path / str(width)  # its samples are not counted yet
+        shutil.copytree(acted.folder, folder, ignore=shutil.ignore_patterns(".refold-index*"))
+        with serving(folder) as server:
+            page = looking("about:blank", elsewhere=True, width=width)
+            _check_shifts(page, f"http://127.0.0.1:{server.port}/", 2 if width > 760 else 1)
+            page.close()
 
 
-def test_a_folder_that_has_gone_is_no_empty_folder(looking: Look, acted: Site, tmp_path: Path) -> None:
+def _check_shifts(page: Page, address: str, cards: int) -> None:
+    """Open the list and let its samples arrive late; nothing but the cards changes its place."""
+    page.add_init_script(SHIFTS)
+    waiting: list[Route] = []
+    page.route(re.compile(r"/api/evaluations\?$"), lambda route: waiting.append(route))
+    page.goto(address)
+    expect(page.locator(".ev-card[aria-busy]")).to_have_count(cards)
+    expect(page.locator(".run-row").first).to_be_visible()
+    while not waiting:
+        page.wait_for_timeout(20)
+    waiting[0].continue_()
+    expect(page.locator(".ev-card").first).to_contain_text("0.667 passed")
+    expect(page.locator(".ev-card[aria-busy]")).to_have_count(0)
+    assert page.evaluate("shifted") == []
+
+
+def test_a_file_that_is_overwritten_and_a_folder_that_has_gone_are_named(
+    looking: Look, acted: Site, tmp_path: Path
+) -> None:
+    path = tmp_path / "one.trace.jsonl"
+    write_run(path, {}, [], [])
+    with serving(tmp_path) as server:
+        page = looking(f"http://127.0.0.1:{server.port}/#/run/one?k=0", refused=True)
+        expect(page.get_by_role("heading", name="Step 0", exact=True)).to_be_visible()
+        path.write_bytes(b"something else\n" * 50)
+        expect(page.locator(".head .err")).to_contain_text("the line does not have the form of a record")
+        page.close()
     folder = tmp_path / "runs"
     folder.mkdir()
     with serving(folder) as server:

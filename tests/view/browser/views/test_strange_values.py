@@ -70,9 +70,7 @@ def test_strange_figures_and_texts_take_nothing_with_them(looking: Look, address
     expect(page.get_by_role("heading", name="2,000 actions, of which the first 500 are here")).to_be_visible()
     expect(page.locator(".matrix button")).to_have_count(500)
 
-
-def test_the_page_names_what_a_terminal_escapes_and_leaves_what_writing_needs(looking: Look, address: str) -> None:
-    page = looking(address)
+    # the page names what a terminal escapes, and leaves what writing needs
     named = page.evaluate("""async () => {
       const { visible } = await import("/text.js")
       const all = Array.from({ length: 0x110000 }, (_, code) => code).filter((code) => code < 0xd800 || code > 0xdfff)

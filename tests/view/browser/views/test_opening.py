@@ -1,4 +1,4 @@
-"""Where an Agent's run opens: at its question if it waits, at the failing step if it failed."""
+"""Where a run opens: at its question if it waits, at the failing step if it failed."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -39,10 +39,33 @@ def agents(acted: Site) -> Iterator[dict[str, str]]:
         (acted.folder / f"{run_id}.trace.jsonl").unlink()
 
 
-def test_a_waiting_agent_opens_at_its_question_and_a_failed_one_at_its_step(
-    looking: Look, acted: Site, agents: dict[str, str]
-) -> None:
-    page = looking(acted.at("run", agents["waits"], act=True))
+def test_each_kind_of_run_opens_where_one_looks_first(looking: Look, acted: Site, agents: dict[str, str]) -> None:
+    page = looking(acted.at("run", "failed"))
+    expect(page.get_by_role("heading", name="Step 0", exact=True)).to_be_visible()
+    expect(page.locator(".step-head")).to_contain_text("the run failed here")
+    expect(page.get_by_label("Step", exact=True).locator("pre.bad").first).to_contain_text("'/guide/nowhere'")
+    expect(page.locator('.st[aria-current="step"].bad')).to_be_visible()
+    expect(page.get_by_role("button", name="1 error")).to_be_visible()
+    page.goto(acted.at("run", "stopped", k="s"))
+    expect(page.locator("h1")).to_contain_text("Check every link")
+    used = page.locator(".budget dt b")
+    expect(used).to_have_count(4)
+    _, time, tokens, _ = used.all_inner_texts()
+    assert page.locator(".facts b").all_inner_texts()[:2] == [time, tokens]
+    page.goto(acted.at("run", "search", k=0))
+    expect(page.locator(".cand")).to_have_count(15)
+    shown = [" ".join(text.split()) for text in page.locator(".cand").all_inner_texts()]
+    for number, text in {7: "7 combine 8 / 3", 8: "7.0 3 - 8/3", 9: "7.0.0 8 / 1/3", 10: "8 combine 3 / 8"}.items():
+        assert shown[number].startswith(text)
+    expect(page.locator(".cand.chosen")).to_contain_text("7.0.0")
+    page.goto(acted.at("run", "fork", k="s"))
+    steps = page.locator(".budget", has_text="Steps")
+    expect(steps).to_contain_text("3 before the fork")
+    own = page.locator(".st").count() - 1  # the summary is a row, too
+    expect(steps.locator("b")).to_have_text(str(3 + own))
+    page.keyboard.press("j")
+    expect(steps.locator("b")).to_have_text("4")
+    page.goto(acted.at("run", agents["waits"], act=True))
     expect(page.locator(".turn.now")).to_have_count(1)
     expect(page.locator(".ask h2")).to_be_in_viewport()
     form = page.locator(".ask form")
