@@ -19,7 +19,7 @@ from .chat.json_forms import plain
 from .chat.messages import Message
 from .events import AgentEvent, AgentStep
 from .generators.identifiers import get_generator, holds_secret
-from .generators.params import GenerateParams
+from .generators.params import GenerateParams, settings_of
 from .generators.protocol import Generator
 from .generators.providers.backoff import Backoff
 from .hooks.hook import Hook
@@ -27,6 +27,7 @@ from .hooks.stop_conditions import Judge as StepsJudge
 from .hooks.stop_conditions import StopCondition
 from .judge import AgentJudge
 from .loop.module import AgentLoop
+from .loop.per_turn import PerTurn
 from .loop.policy import approval_hooks, as_policy, check_names, hooks_of
 from .loop.setup import Setup
 from .modes.mode import ToolMode
@@ -79,7 +80,10 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         agent_id: the agent's id; copies keep it.
         model: a generator, or the identifier of one, such as "openai/gpt-4o"; of several, the next is asked if one
             fails, see `Fallback`.
-        instructions: the text of the system message.
+        instructions: the text of the system message, or a function of the state or of a RunContext that returns it in
+            each turn.
+        settings: parameters of requests, such as {"temperature": 0.2}, see `GenerateParams`; or a function of the state
+            or of a RunContext that returns them in each turn.
         cache: "latest" marks the prompt for caching, if the provider supports that.
         tools: Tools, Toolsets, objects with tool methods, and functions.
         tool_mode: how tools are described to the model; see `ToolMode`.
@@ -121,7 +125,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     concurrency: int = Field(default=1, ge=1)
     agent_id: UUID = Field(default_factory=uuid4)
     model: str | Generator | Sequence[str | Generator] | None = None
-    instructions: str | None = None
+    instructions: str | Callable[..., Any] | None = None
+    settings: GenerateParams | dict[str, Any] | Callable[..., Any] | None = None
     cache: Literal["latest"] | None = "latest"
     tools: list[Any] = Field(default_factory=list)
     tool_mode: ToolMode = "auto"
@@ -187,7 +192,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         self.output_spec  # noqa: B018 - raises OutputDefinitionError
         if self.trajectory.agent_id is None and not self.trajectory.events:
             self.trajectory.agent_id = self.agent_id
-            self.trajectory.system_prompt = self.instructions
+            self.trajectory.system_prompt = self.system_prompt
 
     @model_validator(mode="before")
     @classmethod
@@ -215,8 +220,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
 
     @field_validator("instructions")
     @classmethod
-    def _dedented(cls, text: str | None) -> str | None:
-        return None if text is None else textwrap.dedent(text)
+    def _dedented(cls, text: Any) -> Any:
+        return textwrap.dedent(text) if isinstance(text, str) else text
 
     @field_validator("tools", mode="before")
     @classmethod
@@ -271,6 +276,10 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             return [each if isinstance(each, str) else each.model for each in model]
         return model if model is None or isinstance(model, str) else model.model
 
+    @field_serializer("instructions", "settings", when_used="json")
+    def _turn_in_json(self, value: Any) -> Any:
+        return getattr(value, "__name__", repr(value)) if callable(value) else plain(value)
+
     @field_serializer("output_type", when_used="json")
     def _output_in_json(self, output_type: Any) -> list[str] | None:
         return None if self.output_spec is None else list(self.output_spec.by_name)
@@ -319,6 +328,11 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         return self._output[1]
 
     @property
+    def system_prompt(self) -> str | None:
+        """The instructions, if they are the same in each turn."""
+        return self.instructions if isinstance(self.instructions, str) else None
+
+    @property
     def history(self) -> list[Message]:
         """The conversation so far."""
         return self.trajectory.messages
@@ -330,6 +344,10 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         before the run's own steps. `deps` is what tools get as `RunContext.deps`; verifying a run needs none.
         """
         params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
+        instructions = PerTurn.of("instructions", self.instructions)
+        settings = PerTurn.of("settings", self.settings)
+        if settings is not None and not isinstance(settings, PerTurn):
+            params = params.with_settings(settings_of(settings, f"settings of the agent {self.name!r}"))
         backoff = Backoff(
             max_tries=self.backoff_max_tries,
             max_time=self.backoff_max_time,
@@ -344,7 +362,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             name=self.name,
             generator=self.generator,
             tools=tuple(tools),
-            instructions=self.instructions,
+            instructions=instructions,
+            settings=settings if isinstance(settings, PerTurn) else None,
             tool_mode=self.tool_mode,
             params=params,
             backoff=backoff,
@@ -503,7 +522,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     def reset(self) -> "Trajectory[Out]":
         """Start a new conversation and return the previous one."""
         before = self.trajectory
-        self.trajectory = Trajectory(agent_id=self.agent_id, system_prompt=self.instructions)
+        self.trajectory = Trajectory(agent_id=self.agent_id, system_prompt=self.system_prompt)
         return before
 
     # copies

@@ -1,6 +1,6 @@
 """Rough estimates of a request's tokens, to reserve before the real count."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..chat.content import Content
@@ -62,6 +62,7 @@ def tokens_to_reserve(
     params: GenerateParams | None = None,
     system: Message | None = None,
     reserve: int | None = None,
+    settings: Mapping[str, Any] | None = None,
     **_: Any,
 ) -> int:
     """Return the tokens that a request reserves: its prompt and longest reply.
@@ -69,7 +70,8 @@ def tokens_to_reserve(
     The prompt's share is `reserve` if given, otherwise an estimate. Without `max_tokens`, the length of the reply is
     unknown and nothing is reserved for it.
     """
-    reply = params.max_tokens or 0 if params is not None else 0
+    longest = params.max_tokens if params is not None else None
+    reply = (settings or {}).get("max_tokens", longest) or 0
     if reserve is not None:
         return reserve + reply
     return estimate_tokens(messages) + (_tokens(system) if system is not None else 0) + reply

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -90,10 +90,11 @@ class _Asked:
         reserve: int | None = None,
         mode: str | None = None,
         output: str | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> Generation:
-        """See `generation_effect`."""
+        """See the function `generate`."""
         chat: Sequence[Message] = [system, *messages] if system is not None else messages
-        params = params or GenerateParams()
+        params = (params or GenerateParams()).with_settings(settings or {})
         began = perf_counter()
         try:
             try:
@@ -222,14 +223,16 @@ async def generate(
     reserve: int | None = None,
     mode: str | None = None,
     output: str | None = None,
+    differences: Mapping[str, Any] | None = None,
     render: Render | None = None,
     backoff: Backoff | None = None,
     on_retry: OnRetry | None = None,
 ) -> Generation:
     """Ask a generator; inside a run, as a journaled effect.
 
-    See `generation_effect` for the arguments. With a `backoff`, transient errors are retried: every attempt and every
-    wait is journaled, `number` grows by one with each attempt, and `on_retry` is called before each wait.
+    `differences` are further members of the request, see `TurnRequest`. With a `backoff`, transient errors are retried:
+    every attempt and every wait is journaled, `number` grows by one with each attempt, and `on_retry` is called before
+    each wait.
 
     Raises GeneratorError, also for a recorded error.
     """
@@ -245,6 +248,7 @@ async def generate(
         arguments["mode"] = mode
     if output is not None:
         arguments["output"] = output
+    arguments |= differences or {}
 
     async def attempt(tries: int) -> Generation:
         if number is not None:

@@ -3,9 +3,14 @@
 None leaves a parameter to the generator, and then to the provider.
 """
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from ....engine import StateModel
+from ....traces.errors import UsageError
 from ..chat.tool_calls import ToolChoice, ToolDefinition
 
 
@@ -48,3 +53,46 @@ class GenerateParams(StateModel):
     def given(self) -> dict[str, Any]:
         """Return the parameters that are set, as plain JSON values."""
         return {name: value for name, value in self.to_dict().items() if value not in (None, {})}
+
+    def with_settings(self, settings: Mapping[str, Any]) -> "GenerateParams":
+        """Return these parameters with others in place of some.
+
+        `settings` are names with values; None leaves a parameter to the generator. `extra` is merged name by name.
+        """
+        if not settings:
+            return self
+        extra = {**self.extra, **settings["extra"]} if "extra" in settings else self.extra
+        return self.model_copy(update={**settings, "extra": extra})
+
+    def differing(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that differ from these parameters."""
+        found = {name: value for name, value in settings.items() if name != "extra" and getattr(self, name) != value}
+        extra = {n: v for n, v in settings.get("extra", {}).items() if n not in self.extra or self.extra[n] != v}
+        return {**found, "extra": extra} if extra else found
+
+
+def settings_of(value: Any, where: str) -> dict[str, Any]:
+    """Return the parameters that are set in `value`, by name.
+
+    Raises UsageError for what is neither a GenerateParams nor a dict with names and values of its fields.
+    """
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in _SETTINGS:
+                near = get_close_matches(str(name), _SETTINGS, 1)
+                hint = f"did you mean {near[0]!r}?" if near else "a provider's own are in 'extra'."
+                raise UsageError(f"{where} have no {name!r}; {hint}")
+        try:
+            value = GenerateParams(**value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            at = ".".join(map(str, first["loc"]))
+            raise UsageError(f"{where} do not fit at {at!r}: {first['msg']}, got {first['input']!r:.80}.") from None
+    if not isinstance(value, GenerateParams):
+        raise UsageError(f"{where} must be a GenerateParams or a dict, got {value!r:.80}.")
+    if "tools" in value.model_fields_set:
+        raise UsageError(f"{where} have no 'tools'; Agent(tools=...) has them.")
+    return {name: getattr(value, name) for name in _SETTINGS if name in value.model_fields_set}
+
+
+_SETTINGS = tuple(name for name in GenerateParams.model_fields if name != "tools")

@@ -4,7 +4,7 @@ This half also handles failed requests and conversations that are too long.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ from ..outputs.spec import OutputMode
 from .compaction import capabilities_of, compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params
+from .request import TurnRequest, request_of
 from .setup import Setup, offered, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
@@ -68,6 +69,7 @@ class Deciding:
         self.failed: list[str] = []
         """The errors of the models before it."""
         self.output = output_mode(setup, state)
+        self.request = TurnRequest(state.system)
         self.requests = 0
         self.retries = 0
         """The retries of the model that is asked."""
@@ -88,6 +90,7 @@ class Deciding:
                 tools = [tool.function.name for tool in self.state.params.tools or ()]
                 params = start_params(self.state.agent, self.state.limit, tools, self.state.messages[-1])
                 await self._tell(AgentStart, inputs=self._inputs(), params=params)
+            self.request = await request_of(self.setup, self.state)
             if self.dispatch.wants(GenerationStart):
                 facts = {"generator": self.generator, "step": self.step}
                 await self._tell(GenerationStart, **facts, messages=lambda: self._prompt())
@@ -105,6 +108,7 @@ class Deciding:
         turn.mode = self.mode if self.mode != self.state.tool_mode else None
         if turn.message is not None:
             turn.model = self.generator.model if self.at else None
+            turn.system = self.request.changed_system(self.state)
         turn.output_mode = self.output if self.output != self.state.output_mode else None
         turn.memory = self.dispatch.changed
         if turn.message is not None and self.at != self.first:
@@ -135,8 +139,8 @@ class Deciding:
         return {"goal": self.state.task, **self.state.inputs}
 
     def _prompt(self) -> list[Message]:
-        state = self.state
-        return [*([state.system] if state.system is not None else []), *state.messages]
+        system = self.request.system
+        return [*([system] if system is not None else []), *self.state.messages]
 
     async def _generation(self) -> Generation:
         messages: Sequence[Message] = self.state.messages
@@ -147,9 +151,8 @@ class Deciding:
                 if refused is not None:
                     error, refused = refused, None
                     raise error
-                state = self.state
-                modes = (self.mode, self.output)
-                return await self._counted(messages, state.params, state.system, reserve, self._backoff(), *modes)
+                system, modes = self.request.system, (self.mode, self.output, self.request.differences())
+                return await self._counted(messages, self.state.params, system, reserve, self._backoff(), *modes)
             except GeneratorError as error:
                 if self._takes_no_schema(error):
                     self.output = "tool"
@@ -199,6 +202,7 @@ class Deciding:
         backoff: Backoff | None,
         mode: Any = "api",
         output: OutputMode | None = None,
+        differences: Mapping[str, Any] | None = None,
     ) -> Generation:
         """Make one request, with retries, and count requests and usage."""
         try:
@@ -211,6 +215,7 @@ class Deciding:
                 reserve=reserve,
                 mode=None if mode == "api" else mode,
                 output=output,
+                differences=differences,
                 render=renderer(mode, output, self.setup.output),
                 backoff=backoff,
                 on_retry=self._retried,

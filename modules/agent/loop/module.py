@@ -23,6 +23,7 @@ from ..tools.run_context import check_deps, opened_deps
 from .act import observed
 from .compaction import capabilities_of
 from .decide import Deciding, is_live
+from .per_turn import PerTurn
 from .reduce import is_empty, reduce_turn
 from .setup import Setup
 from .state import AgentFacts, AgentState
@@ -93,9 +94,10 @@ class AgentLoop(AgentModule[AgentState]):
         setup = self.setup
         policy = setup.policy.describe() if setup.policy is not None else None
         tools = [tool.definition for tool in setup.tools]
+        text = setup.instructions if isinstance(setup.instructions, str) else ""
         return {
             "agent": AgentFacts(name=setup.name, model=setup.generator.model, policy=policy, **ids),
-            "system": Message("system", setup.instructions) if setup.instructions else None,
+            "system": Message("system", text) if text else None,
             "params": setup.params.model_copy(update={"tools": tools}) if tools else setup.params,
             "limit": setup.limit,
             "output_schemas": setup.output.definitions if setup.output is not None else [],
@@ -105,7 +107,9 @@ class AgentLoop(AgentModule[AgentState]):
         """Return the Agent's settings in the state, which a fork adopts."""
         state = AgentState(**self._settings()).to_dict()
         found = {f"/agent/{name}": state["agent"][name] for name in ("name", "model", "policy")}
-        found |= {f"/{name}": state[name] for name in ("system", "params", "limit", "output_schemas")}
+        found |= {f"/{name}": state[name] for name in ("params", "limit", "output_schemas")}
+        if not isinstance(self.setup.instructions, PerTurn):
+            found["/system"] = state["system"]
         if self.setup.output is not None and self.setup.output.mode != "auto":
             found["/output_mode"] = self.setup.output.mode
         mode = self.setup.tool_mode if self.fork_mode is None else self.fork_mode

@@ -174,6 +174,8 @@ def reduce_turn(
         state.tool_mode = turn.mode
     if turn.output_mode is not None:
         state.output_mode = turn.output_mode
+    if turn.system is not None:
+        state.system = Message("system", turn.system) if turn.system else None
     outcomes: list[ToolOutcome] = []
     answers: list[Message] = []
     for result in results:

@@ -29,6 +29,7 @@ from ..tools import Tool, ToolContext
 from ..tools.as_tools import by_wire_name
 from ..tools.run_context import RunContext, check_deps
 from .dispatch import Listeners
+from .per_turn import PerTurn
 from .policy import Policy
 from .state import AgentState
 
@@ -45,7 +46,9 @@ class Setup:
     name: str
     generator: Generator
     tools: tuple[Tool[..., Any], ...] = ()
-    instructions: str | None = None
+    instructions: str | PerTurn | None = None
+    settings: PerTurn | None = None
+    """The parameters that depend on the turn; the others are in `params`."""
     tool_mode: ToolMode = "auto"
     params: GenerateParams = field(default_factory=GenerateParams)
     backoff: Backoff | None = None
@@ -83,7 +86,10 @@ class Setup:
         return by_wire_name(list(self.tools))
 
     def signatures(self) -> Iterator[tuple[str, Signature]]:
-        """Yield the tools, output functions and hooks with their signatures."""
+        """Yield the tools, output functions, hooks and functions of a turn with their signatures."""
+        for setting in (self.instructions, self.settings):
+            if isinstance(setting, PerTurn):
+                yield setting.setting, setting.signature
         yield from ((name, tool.signature) for name, tool in self.by_name.items())
         for hook in self.hooks:
             if hook.run_parameter is not None:

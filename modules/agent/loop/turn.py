@@ -39,7 +39,7 @@ class Turn:
     `requests` is the number of requests, `usage` their total usage, and `beside` the usage of generations in hooks.
     `reactions` and `memory` are the hooks' answers before the decision. `mode` is the tool mode, and `output_mode` that
     of the output, if the turn changed it. `model` is the name of the model that answered, if it is not the first of a
-    fallback.
+    fallback. `system` are the instructions, if the turn changed them; "" removes them.
     """
 
     kind: TurnKind
@@ -54,6 +54,7 @@ class Turn:
     mode: Any = None
     model: str | None = None
     output_mode: Any = None
+    system: str | None = None
     compaction: Compaction | None = None
     reactions: list[Document] = field(default_factory=list)
     memory: Document = field(default_factory=dict)
@@ -106,6 +107,8 @@ class Turn:
             meta["model"] = self.model
         if self.output_mode is not None:
             meta["output_mode"] = self.output_mode
+        if self.system is not None:
+            meta["system"] = self.system
         if self.compaction is not None:
             meta["compaction"] = {"cut": self.compaction.cut, "summary": self.compaction.summary.to_dict()}
         if self.reactions:
@@ -174,6 +177,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "mode": lambda mode: mode,
     "model": lambda model: model,
     "output_mode": lambda mode: mode,
+    "system": lambda text: text,
     "compaction": lambda compaction: Compaction(compaction["cut"], Message.from_dict(compaction["summary"])),
     "reactions": list,
     "memory": dict,

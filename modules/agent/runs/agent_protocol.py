@@ -22,12 +22,15 @@ class RunsGoals(Protocol[Out]):
 
     name: str
     agent_id: UUID
-    instructions: str | None
     concurrency: int
     max_steps: int
     tools: list[Any]
     engine: AgentOptions | None
     trajectory: Trajectory[Any]
+
+    @property
+    def system_prompt(self) -> str | None:
+        """See Agent."""
 
     @property
     def output_spec(self) -> OutputSpec | None:

@@ -82,7 +82,7 @@ def _prepared(
         raise ValueError(f"concurrency must be a whole number of at least 1, got {most!r}")
     tasks = [task_of(goal) for goal in goals]
     trajectories: list[Trajectory[Out]] = [
-        Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions) for _ in tasks
+        Trajectory(agent_id=agent.agent_id, system_prompt=agent.system_prompt) for _ in tasks
     ]
     return tasks, trajectories, anyio.CapacityLimiter(most)
 

@@ -24,15 +24,20 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
     from typing_extensions import TypeVar as DefaultTypeVar
 
+    from ..generators.params import GenerateParams
     from ..generators.protocol import Generator
     from ..generators.providers.fallback import Fallback
     from ..hooks.hook import Hook
+    from ..loop.state import AgentState
     from ..modes.mode import ToolMode
     from ..outputs import Output
     from ..tools import Tool, Toolset
+    from ..tools.run_context import RunContext
     from ..trajectory.trajectory import Trajectory
 
     D = DefaultTypeVar("D", default=Any)
+    PerTurnOf: TypeAlias = Callable[[AgentState], T | Awaitable[T]] | Callable[[RunContext[D]], T | Awaitable[T]]
+    SettingsDict: TypeAlias = GenerateParams | Mapping[str, Any]
 
     class AgentOptions(CommonOptions, total=False):
         """Options of `Engine`, with `budget` also as a dict, and `heartbeat`."""
@@ -63,7 +68,8 @@ if TYPE_CHECKING:
         concurrency: int
         agent_id: UUID
         model: str | Generator | Sequence[str | Generator] | Fallback | None
-        instructions: str | None
+        instructions: str | PerTurnOf[str, D] | PerTurnOf[str | None, D] | None
+        settings: SettingsDict | PerTurnOf[SettingsDict, D] | None
         cache: Literal["latest"] | None
         tools: Tools[D] | None
         tool_mode: ToolMode

@@ -82,7 +82,7 @@ class Running(Generic[Out]):
                 agent.trajectory = copy(agent.trajectory)  # the trajectory of an earlier call stays as it was
             self.trajectory = agent.trajectory
         if self.trajectory.system_prompt is None:
-            self.trajectory.system_prompt = agent.instructions
+            self.trajectory.system_prompt = agent.system_prompt
         inputs: dict[str, Any] = {"session_id": str(self.trajectory.session_id), "agent_id": str(agent.agent_id)}
         earlier = self.trajectory.trace_or_none
         self._blobs = None if earlier is None else earlier.blob
@@ -393,7 +393,7 @@ def _trajectory_of(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:
         own.follow(result.trace)
         return own
     session = (result.trace.header["task"].get("inputs") or {}).get("session_id")
-    trajectory: Trajectory[Out] = Trajectory.from_dict({"session_id": session, "system_prompt": agent.instructions})
+    trajectory: Trajectory[Out] = Trajectory.from_dict({"session_id": session, "system_prompt": agent.system_prompt})
     trajectory.agent_id, trajectory.events = agent.agent_id, events_of(result.trace, agent.generator)
     trajectory.read_output_as(agent.output_spec)
     trajectory.follow(result.trace)

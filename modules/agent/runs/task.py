@@ -21,7 +21,7 @@ class AgentTask(Generic[Out]):
     async def __call__(self, goal: Goal) -> Trajectory[Out]:
         """Run the agent on a goal."""
         agent = self.agent
-        own: Trajectory[Out] = Trajectory(agent_id=agent.agent_id, system_prompt=agent.instructions)
+        own: Trajectory[Out] = Trajectory(agent_id=agent.agent_id, system_prompt=agent.system_prompt)
         await agent.run(goal, trajectory=own)
         return own
 

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from ....engine import signature_of
 from ....engine.annotations import without_alias
-from ....traces.errors import DefinitionError
+from ....traces.errors import DefinitionError, UsageError
 from .context import Context
 from .run_context import FILLED_BY_RUN, is_run_context
 
@@ -170,6 +170,19 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
         if marker_of(parameter) and parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
             raise ToolDefinitionError(name, "a Context stands for one value", parameter.name)
     return Signature(resolved, return_annotation=hints.get("return", Signature.empty))
+
+
+def function_signature(fn: Callable[..., Any], setting: str) -> Signature:
+    """Return the parameters of a function that is a setting of an Agent.
+
+    Names that are imported for type checkers only stay text, except for RunContext. Raises UsageError.
+    """
+    try:
+        return _resolved(fn, setting, {}, False)
+    except ToolDefinitionError as error:
+        if isinstance(error.__cause__, NameError) and "RunContext" not in str(signature := signature_of(fn)):
+            return signature
+        raise UsageError(f"{setting}= cannot be {fn!r:.80}: {error}.") from error
 
 
 def bound_names(fn: Callable[..., Any]) -> frozenset[str]:

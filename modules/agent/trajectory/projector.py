@@ -296,6 +296,8 @@ class Projector:
             self._mode = turn.mode
         if turn.output_mode is not None:
             self._output_mode = turn.output_mode
+        if turn.system is not None:
+            self._system = Message("system", turn.system) if turn.system else None
         if turn.error is not None:
             error = error_of(turn.error)
             facts = {"generator": self._generator, "step": self._step, "error": error}

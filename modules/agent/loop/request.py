@@ -1,0 +1,57 @@
+"""A turn's request: the state, and what this turn has of its own."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ....traces.errors import UsageError
+from ..chat.messages import Message
+from ..generators.params import GenerateParams, settings_of
+from .per_turn import PerTurn
+from .setup import Setup
+from .state import AgentState
+
+
+@dataclass(slots=True)
+class TurnRequest:
+    """The parts of a turn's request that differ from the state.
+
+    `system` is the system message, and `settings` are the parameters that differ from those of the state.
+    """
+
+    system: Message | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def differences(self) -> dict[str, Any]:
+        """Return the members that the request adds to its intent."""
+        return {"settings": self.settings} if self.settings else {}
+
+    def params(self, state: AgentState) -> GenerateParams:
+        """Return the parameters of the request."""
+        return state.params.with_settings(self.settings)
+
+    def changed_system(self, state: AgentState) -> str | None:
+        """Return the instructions if they are new, "" for none from now on."""
+        if self.system is state.system:
+            return None
+        return "" if self.system is None else self.system.content
+
+
+async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
+    """Return what a turn asks the model, from the Agent's settings."""
+    found, run = TurnRequest(state.system), partial(setup.run_context, state)
+    if isinstance(setup.instructions, PerTurn):
+        found.system = _system(setup, await setup.instructions.value(state, run), state.system)
+    if isinstance(setup.settings, PerTurn):
+        settings = settings_of(await setup.settings.value(state, run), f"settings of the agent {setup.name!r}")
+        found.settings = state.params.differing(settings)
+    return found
+
+
+def _system(setup: Setup, text: Any, current: Message | None) -> Message | None:
+    """Return the system message, which is that of the state if it is equal."""
+    if text is not None and not isinstance(text, str):
+        raise UsageError(f"instructions= of the agent {setup.name!r} must return text, got {text!r:.80}.")
+    if current is not None and current.body == text:
+        return current
+    return Message("system", text) if text else None
