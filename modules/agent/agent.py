@@ -1,7 +1,7 @@
 """The Agent: one configuration object that holds model, tools, hooks and limits."""
 
 import textwrap
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from pathlib import Path
