@@ -20,7 +20,7 @@ def find(key: str) -> str:
     return key
 
 
-def make_agent(sent: list[Any], **settings: Any) -> Agent[str]:
+def make_agent(sent: list[Any], **settings: Any) -> Agent[str, Any]:
     def model(messages: Any, params: Any) -> Any:
         sent.append((messages[0].content, params.temperature))
         n = sum(message.role == "assistant" for message in messages)
