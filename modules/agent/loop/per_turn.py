@@ -1,4 +1,4 @@
-"""A setting of an Agent that is a function of the state or of the run."""
+"""A setting of an Agent that a function computes in each turn."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""A turn's request: the state, and what this turn has of its own."""
+"""A turn's request: the state and its differences."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +31,7 @@ class TurnRequest:
         return state.params.with_settings(self.settings)
 
     def changed_system(self, state: AgentState) -> str | None:
-        """Return the instructions if they are new, "" for none from now on."""
+        """Return new instructions, "" to remove them, or None."""
         if self.system is state.system:
             return None
         return "" if self.system is None else self.system.content
@@ -49,7 +49,7 @@ async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
 
 
 def _system(setup: Setup, text: Any, current: Message | None) -> Message | None:
-    """Return the system message, which is that of the state if it is equal."""
+    """Return the system message; an equal one is the state's."""
     if text is not None and not isinstance(text, str):
         raise UsageError(f"instructions= of the agent {setup.name!r} must return text, got {text!r:.80}.")
     if current is not None and current.body == text:

@@ -86,7 +86,7 @@ class Setup:
         return by_wire_name(list(self.tools))
 
     def signatures(self) -> Iterator[tuple[str, Signature]]:
-        """Yield the tools, output functions, hooks and functions of a turn with their signatures."""
+        """Yield the signatures of all functions that can take the run."""
         for setting in (self.instructions, self.settings):
             if isinstance(setting, PerTurn):
                 yield setting.setting, setting.signature

@@ -173,7 +173,7 @@ def _resolved(fn: Callable[..., Any], name: str, names: Mapping[str, Any], metho
 
 
 def function_signature(fn: Callable[..., Any], setting: str) -> Signature:
-    """Return the parameters of a function that is a setting of an Agent.
+    """Return the parameters of a function that is a setting.
 
     Names that are imported for type checkers only stay text, except for RunContext. Raises UsageError.
     """
