@@ -40,6 +40,10 @@ class Records(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         return self._lines.records(0, self._lines.end)
 
+    def raws(self) -> Iterator[bytes]:
+        """Yield the lines of the records, each without its newline."""
+        return self._lines.raws()
+
     def between(self, start: int, stop: int) -> Iterator[Record]:
         """Yield the records of a range of bytes."""
         return self._lines.records(start, stop)

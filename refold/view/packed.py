@@ -25,7 +25,7 @@ from ..traces.file.append_only import SUFFIX, trace_name
 from ..traces.index.database import Database
 from ..traces.index.folder import Folder
 from ..traces.index.indexed import IndexedTrace
-from .pages import changes, chat, run, search, step, values
+from .pages import calls, changes, chat, run, search, step, values
 from .pages.folder import compare, family, runs
 from .pages.nodes import Json
 
@@ -134,6 +134,7 @@ def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
             "root": families.root(name),
             "first": trace.trace.first_state,
             "end": trace.trace.end.get("patch") or [],
+            "calls": calls.calls(trace),
             "beginning": _turns(folder, trace, 0, 0),
         }
     )

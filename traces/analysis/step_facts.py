@@ -123,7 +123,7 @@ class OpenStep:
         elif kind == "intent":
             self.intents += 1
         elif kind == "outcome":
-            self.errors += failed(record)
+            self.errors += failed(record.raw, record)
         elif kind == "event":
             self.events += 1
         elif kind == "wait":
@@ -198,12 +198,12 @@ class OpenStep:
         return clipped(label_of(self.decision, self.branched, self.asked))
 
 
-def failed(outcome: Record) -> bool:
-    """Return whether an outcome is an error.
+def failed(raw: bytes, outcome: Mapping[str, Any]) -> bool:
+    """Return whether an outcome is an error; `raw` is its line.
 
     A result in which a tool reports an error to the model counts, too.
     """
-    if b'"error' not in outcome.raw or outcome.get("cancelled"):
+    if b'"error' not in raw or outcome.get("cancelled"):
         return False
     return outcome.get("error") is not None or told_error(outcome.get("result")) is not None
 

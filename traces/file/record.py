@@ -171,6 +171,20 @@ def has_form(raw: bytes) -> bool:
     return ends and _USUAL.match(raw) is not None
 
 
+def read_members(kind: str, raw: bytes) -> dict[str, Any]:
+    """Return the members of a line of this kind, faster than a `Record` does.
+
+    The members are checked against the kind; raises `TraceError` if they do not fit.
+    """
+    try:
+        doc: Any = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        doc = None
+    if type(doc) is dict and type(doc.get("seq")) is type(doc.get("step")) is int and misfit(kind, doc, raw) is None:
+        return doc
+    return Record.parse(raw).data  # raises, with what is wrong
+
+
 def line_hash(previous: bytes, raw: bytes) -> str:
     """Return the hash that ends a line; `previous` is the preceding hash."""
     return blake2b(previous + raw[:-TAIL_LENGTH], digest_size=16).hexdigest()

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ..analysis.call_stats import CallTable
 from ..analysis.step_facts import StepFacts
 from ..errors import RecordError, TraceCorruptError
 from ..file.blob import FolderBlobs
@@ -44,6 +45,7 @@ class IndexedTrace:
         self.positions = Positions(database, name)
         self._states = States(self.file, self.file.size, _IndexPlaces(self, 0, 0), self.base_state)
         self._trace: tuple[tuple[int, int], Trace] | None = None
+        self._calls, self._calls_end = CallTable(), 0
         self._blob_files = FolderBlobs(path)
         self._shared_blobs: BlobReader | None = None
         self.header = self.file.header()
@@ -116,6 +118,7 @@ class IndexedTrace:
     def forget(self) -> None:
         """Drop the index of this trace."""
         self._reach.forget()
+        self._calls, self._calls_end = CallTable(), 0
 
     # steps
 
@@ -181,6 +184,17 @@ class IndexedTrace:
         """Return one step; its documents are read on first use."""
         records = self.records(k)
         return self.trace.steps.step(k, records, self.blobs(), committed=k < self.count)
+
+    def calls(self) -> CallTable:
+        """Return the calls of the indexed part, added up; lines already added are not read again."""
+        with self.lock:
+            end = self.walk.offset
+            if end < self._calls_end:
+                self._calls, self._calls_end = CallTable(), 0
+            for offset, block in self.file.blocks(self._calls_end, end):
+                self._calls.add_lines(block[:-1].split(b"\n"), self.blobs())
+                self._calls_end = offset + len(block)
+            return self._calls
 
     def patch(self, k: int) -> list[dict[str, Any]]:
         """Return the patch of a step's commit; raise IndexError without the step."""

@@ -366,11 +366,35 @@ export interface FamilyNode {
 
 export interface Problem { error: { kind: string, message: string, hint: string | null } } // answers with status 400, 403, 404, 409, 500
 
+/** The calls of a run, added up: models first, then tools, then other effects; within these, the most seconds first. */
+export interface Calls { rows: CallRow[] }
+export interface CallRow {
+  kind: "model" | "tool" | "effect"
+  name: string
+  calls: number // that ended
+  errors: number
+  reused: number // of them, taken from the run that was forked: without seconds, tokens and cost here
+  unfinished: number // under way, or cut off
+  seconds: number // in all, with what a tool calls
+  median: number | null
+  p95: number | null // nearest rank
+  longest: number | null
+  longest_step: number | null
+  share: number | null // of the run's seconds; calls at the same time add up
+  tokens_in: number // without what a tool calls
+  tokens_out: number
+  cost: number | null // a lower bound if unpriced > 0
+  unpriced: number // calls that used tokens at an unknown price
+  steps: number[] // with such a call, the first 10,000
+  first_steps: boolean // there are more
+}
+
 export interface Source {
   live: boolean // whether there are events and, maybe, actions
   runs(query: RunQuery): Promise<RunPage> //                                   /api/runs
   totals(ids: string[]): Promise<Totals> //                                    /api/totals?id=, repeated
   run(id: string): Promise<Run> //                                             /api/run?id=
+  calls(id: string): Promise<Calls> //                                         /api/calls
   columns(id: string, from: number, to: number, n: number): Promise<Columns> // /api/columns
   steps(id: string, from: number, to: number): Promise<StepRow[]> //            /api/steps, 500 at most
   find(id: string, from: number, mode: string, back: boolean): Promise<number | null> // /api/find: the next step from `from` whose mode character is one of `mode`

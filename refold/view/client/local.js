@@ -19,7 +19,7 @@ import { ProblemError } from "./remote.js"
  * @typedef {[number, [string, string, string | number][]]} Texts - of a record: the step; where, the path, and the text or its number
  * @typedef {{ amended: Operation[][], texts: Texts[] }} Beside
  * @typedef {Beside & { row: any, mode: string, step: any, changes: any, turns: any[], patch: Operation[] }} StepLine
- * @typedef {{ run: any, root: string, steps: StepLine[], tail: Beside | null, values: Record<string, number>, long: string[], texts: Texts[], states: States | null, beginning: any[], first: Json, end: Operation[] }} Held
+ * @typedef {{ run: any, calls: any, root: string, steps: StepLine[], tail: Beside | null, values: Record<string, number>, long: string[], texts: Texts[], states: States | null, beginning: any[], first: Json, end: Operation[] }} Held
  */
 
 const RARE = ["E", "W", "B", "F", "."]
@@ -68,7 +68,7 @@ export async function local(packed) {
     const each = JSON.parse(line, revived)
     if (each.kind === "runs") head = each
     else if (each.kind === "run") {
-      held = { run: each.run, root: each.root, steps: [], tail: null, values: {}, long: [], texts: [], states: null, beginning: each.beginning, first: each.first, end: each.end }
+      held = { run: each.run, root: each.root, calls: each.calls, steps: [], tail: null, values: {}, long: [], texts: [], states: null, beginning: each.beginning, first: each.first, end: each.end }
       runs.set(each.run.id, held)
     } else if (held && (each.kind === "step" || each.kind === "tail")) {
       if (each.kind === "step") held.steps.push(each)
@@ -113,6 +113,7 @@ export async function local(packed) {
     runs: async (query) => pageOf(head.rows, query),
     totals: async (ids) => totalsOf(head.rows.filter((/** @type {RunRow} */ row) => ids.includes(row.id))),
     run: async (id) => of(id).run,
+    calls: async (id) => of(id).calls,
     async columns(id, from, to, n) {
       const { steps } = of(id)
       return columnsOf(steps, Math.max(0, from), Math.min(to, steps.length), n)

@@ -109,6 +109,7 @@ export const remote = {
   runs: (query) => get("runs", query),
   totals: (ids) => get("totals", { id: ids }),
   run: (id) => join("run", { id }),
+  calls: (id) => get("calls", { id }),
   columns: (id, from, to, n) => join("columns", { id, from, to, n }),
   steps: (id, from, to) => join("steps", { id, from, to }),
   find: (id, from, mode, back) => get("find", { id, from, mode, back }),

@@ -251,3 +251,15 @@ def test_verify_takes_many_traces_and_the_newest_where_none_is_named(refold: Com
     ran = refold("verify", "runs", "--all")
     assert (ran.code, len(ran.lines)) == (2, 3)
     assert "x.trace.jsonl: " in ran.out
+
+
+def test_the_calls_of_a_folder_are_added_up(refold: Command, lab: Path) -> None:
+    for _ in range(2):
+        refold("run", "agents:Counter", "count")
+    doc = refold("trace", "stats", "--json").doc
+    assert doc["runs"] == 2
+    counts = {(row["kind"], row["name"]): row["calls"] for row in doc["calls"]}
+    ran = refold("trace", "stats")
+    assert ran.lines[0].startswith("2 runs, ")
+    assert {tuple(line.split()[:3]) for line in ran.lines[2:]} == {(*row, str(calls)) for row, calls in counts.items()}
+    assert refold("trace", "stats", "nowhere").code == 2

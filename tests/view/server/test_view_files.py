@@ -14,6 +14,7 @@ from refold import Trace
 
 QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("run", {}),
+    ("calls", {}),
     ("columns", {"from": 0, "to": 100, "n": 10}),
     ("steps", {"from": 0, "to": 100}),
     ("step", {"k": 0}),

@@ -7,7 +7,7 @@ import typer
 
 from ... import options as o
 
-trace_app = o.command_group("Look into traces: ls, show, tree, blame, diff, check, repair.")
+trace_app = o.command_group("Look into traces: ls, show, stats, tree, blame, diff, check, repair.")
 
 
 @trace_app.command("ls")
@@ -42,6 +42,26 @@ def show(
     from .show import show_trace
 
     return show_trace(find_run(trace, traces), json)
+
+
+@trace_app.command()
+def stats(
+    trace: o.AllTraces = None,
+    json: o.Json = False,
+    traces: o.Traces = str(o.RUNS),
+) -> int:
+    """Add up the calls of runs, by model, by tool and by other effect.
+
+    Each row has the calls, errors, seconds in all and their share of the runs'
+    seconds, median, 95th percentile and longest call, tokens and cost. A tool's
+    seconds include what it calls; its tokens and cost do not. A folder or a
+    store means all of its runs. Without TRACE, add up all in the folder of
+    traces.
+    """
+    from ...input.find_trace import find_runs
+    from .stats import show_stats
+
+    return show_stats(find_runs(trace or (), traces, all=True), json)
 
 
 @trace_app.command()

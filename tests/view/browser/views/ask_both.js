@@ -39,6 +39,7 @@ async ({ packed, ids, words }) => {
     const run = await remote.run(id)
     const size = run.steps + (run.open === null ? 0 : 1)
     await ask(`run ${id}`, (each) => each.run(id))
+    await ask(`calls ${id}`, (each) => each.calls(id))
     for (const n of [7, 700]) await ask(`columns ${n}`, (each) => each.columns(id, 0, size, n))
     await ask("some columns", (each) => each.columns(id, 1, Math.max(1, size - 1), 3))
     await ask("steps", (each) => each.steps(id, 0, size))

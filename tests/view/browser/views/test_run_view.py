@@ -107,6 +107,22 @@ def test_a_person_asks_who_wrote_a_value(looking: Look, site: Site) -> None:
     expect(page.get_by_role("heading", name="State at the end")).to_be_visible()
 
 
+def test_a_person_sees_which_tool_was_slow_and_failed(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "links", k="s"))
+    trace = Trace.load(site.folder / f"{site.ids['links']}.trace.jsonl")
+    intents = {each.seq: each.step for each in trace.records if each.kind == "intent" and each["name"] == "fetch"}
+    outcomes = [each for each in trace.records if each.kind == "outcome" and each["intent"] in intents]
+    row = page.get_by_role("row").filter(has=page.get_by_role("button", name="fetch", exact=True))
+    expect(row.get_by_role("cell").nth(1)).to_have_text(str(len(outcomes)))
+    expect(row.get_by_role("cell").nth(2)).to_have_text(str(sum(each.get("error") is not None for each in outcomes)))
+    row.get_by_role("button", name="fetch").click()
+    steps = sorted(set(intents.values()))
+    head = page.get_by_role("heading", level=2).filter(has_text="Steps")
+    expect(head).to_have_text(f"Steps {len(steps)} of {len(trace.steps)}")
+    page.get_by_role("button", name="All steps").click()
+    expect(head).to_have_text(f"Steps {len(trace.steps)}")
+
+
 def _drag_the_timeline(page: Page, site: Site) -> None:
     """Zoom by keys and the wheel, and drag the window of the overview."""
     page.goto(site.at("run", "links", k=200))

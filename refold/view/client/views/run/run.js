@@ -13,6 +13,7 @@ import { Actions } from "../act/verify.js"
 import { Conversation } from "../conversation/conversation.js"
 import { Loading, Problem } from "../states/say.js"
 import { Budgets } from "./budgets.js"
+import { keyOf } from "./calls.js"
 import { useAnswer, useRun, useStepRows } from "./data.js"
 import { Find } from "./find.js"
 import { StatePane } from "./state.js"
@@ -150,6 +151,10 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   const part = useAnswer(() => source.columns(run.id, range[0], range[1], COLUMNS), [source, run.id, range[0], range[1], run.version]).value
   const step = useAnswer(async () => (k >= 0 ? source.step(run.id, k) : null), [source, run.id, k, k >= run.steps ? run.version : ""])
   const history = useAnswer(async () => (path === null ? null : source.history(run.id, path, 0)), [source, run.id, path, run.version], (found) => !found || found.searched >= 1).value
+  const only = params.get("calls")
+  const asksCalls = only !== null || (k < 0 && !chat)
+  const calls = useAnswer(async () => (asksCalls ? source.calls(run.id) : null), [source, run.id, asksCalls, asksCalls ? run.version : ""]).value
+  const filter = (/** @type {string | null} */ key) => setParams({ calls: key })
   const shownHistory = history?.path === path ? history : null
   const resumed = useMemo(() => run.attempts.map((each) => each.step), [run])
   const ticks = useMemo(() => (shownHistory?.steps ?? []).filter((each) => each < size), [shownHistory, size])
@@ -225,7 +230,7 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
     <${Timeline} size=${size} k=${k} range=${range} whole=${whole} part=${part} ticks=${ticks} row=${k >= 0 ? rows.row(k) : null} resumed=${resumed} theme=${theme} go=${go} show=${(/** @type {number} */ from, /** @type {number} */ to) => moveWindow([from, to])} />
     ${narrow && html`<div class="tabs seg" role="group" aria-label="Parts">${parts.map(([name, on, to]) => html`<button type="button" aria-pressed=${String(on)} onClick=${() => setParams(to)}>${name}</button>`)}</div>`}
     <div class="panes">
-      <${Steps} size=${size} k=${k} status=${run.status} errors=${run.errors} rows=${rows} go=${(/** @type {number} */ to) => { go(to); if (narrow) setParams({ tab: null }) }} nextError=${() => seek("E", false)} on=${!narrow || tab === "steps"} />
+      <${Steps} size=${size} k=${k} status=${run.status} errors=${run.errors} rows=${rows} only=${calls?.rows.find((each) => keyOf(each) === only) ?? null} clear=${() => filter(null)} go=${(/** @type {number} */ to) => { go(to); if (narrow) setParams({ tab: null }) }} nextError=${() => seek("E", false)} on=${!narrow || tab === "steps"} />
       <section class="pane ${!narrow || tab === "step" ? "on" : ""}" aria-label=${chat ? "Conversation" : "Step"}>
         ${!(narrow && chat) && html`<header>${run.agent && !narrow ? html`<span class="seg" role="group" aria-label="What is shown"><button type="button" aria-pressed=${String(chat)} onClick=${() => setParams({ show: null })}>Conversation</button><button type="button" aria-pressed=${String(!chat)} onClick=${() => setParams({ show: "step" })}>${k < 0 ? "Summary" : `Step ${count(k)}`}</button></span>` : html`<h2>${k < 0 ? "Summary" : html`Step <span class="mono">${count(k)}</span>`}</h2>`}
           <span class="grow"></span><label class="row wide"><span class="dim">go to</span><input id="go-to" class="field" style="width:76px" inputmode="numeric" aria-label="Go to a step" onKeyDown=${(/** @type {KeyboardEvent} */ event) => { const field = /** @type {HTMLInputElement} */ (event.target); if (event.key === "Enter" && /^\d+$/.test(field.value.trim())) { go(Number(field.value)); field.value = ""; field.blur() } }} /></label>
@@ -234,7 +239,7 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
           ${run.status === "running" && html`<div class="notice live"><span class="grow">${follows ? "Following the run." : `The run continues: ${plural(size, "step")} so far.`}</span>${!follows && html`<button type="button" class="btn line" onClick=${() => go(size - 1)}>To the end</button>`}</div>`}
           ${run.problem && html`<p class="notice bad">${visible(run.problem)}</p>`}
           ${question && html`<div class="pad above">${run.requests.map((request) => html`<${Ask} key=${request.id} source=${source} run=${run} request=${request} answered=${() => answered(request.id)} />`)}</div>`}
-          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} above=${question} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} above=${question} />` : html`<${Loading} key=${k} text="Reading the step" />`}
+          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} above=${question} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} calls=${calls} only=${only} filter=${filter} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} above=${question} />` : html`<${Loading} key=${k} text="Reading the step" />`}
         </div>
       </section>
       <${StatePane} source=${source} run=${run.id} k=${k} steps=${run.steps} ended=${run.status !== "running"} all=${all} path=${path} history=${shownHistory} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />

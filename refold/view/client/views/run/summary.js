@@ -6,6 +6,7 @@ import { meaningOf, saysOf, Status } from "../../components/status.js"
 import { bytes, count, plural, seconds, when } from "../../format.js"
 import { oneLine, visible } from "../../text.js"
 import { Answer } from "./answer.js"
+import { CallTable } from "./calls.js"
 import { Failure } from "./failure.js"
 
 /**
@@ -18,8 +19,8 @@ const RESUMES = 12
 /** Steps with errors that are listed. */
 const FAILING = 8
 
-/** @param {{ run: RunInfo, source: Source, rows: import("./data.js").Rows, go: (k: number) => void, pick: (path: string) => void }} props */
-export function Summary({ run, source, rows, go, pick }) {
+/** @param {{ run: RunInfo, source: Source, rows: import("./data.js").Rows, calls: import("../../api.d.ts").Calls | null, only: string | null, filter: (key: string | null) => void, go: (k: number) => void, pick: (path: string) => void }} props */
+export function Summary({ run, source, rows, calls, only, filter, go, pick }) {
   const failing = run.failing.slice(0, FAILING)
   useEffect(() => failing.forEach((k) => rows.load(k, k + 1)), [run.id])
   const longest = run.longest.filter((each) => each.seconds > 0)
@@ -31,6 +32,7 @@ export function Summary({ run, source, rows, go, pick }) {
     ${run.failure ? html`<section class="sec"><h3>Why it failed</h3><${Failure} failure=${run.failure} go=${run.failed_at === null ? null : go} /></section>` : run.error && html`<section class="sec"><h3>Why it failed</h3><pre class="block bad" tabindex="0">${visible(run.error)}</pre></section>`}
     ${run.criteria.length > 0 && html`<section class="sec"><h3>Success criteria</h3><ul class="criteria">${run.criteria.map((each) => html`<li><${Glyph} name=${each.passed === null ? "interrupted" : each.passed ? "completed" : "corrupt"} /><span dir="auto">${visible(each.criterion)}</span><span class="dim">${each.passed === null ? "not judged" : each.passed ? "met" : "not met"}${each.evidence ? `: ${oneLine(each.evidence, 200)}` : ""}</span></li>`)}</ul></section>`}
     ${run.failing.length > 0 && html`<section class="sec"><h3>Steps with errors</h3><div class="rows">${failing.map((k) => html`<button type="button" onClick=${() => go(k)}><span class="n">@${count(k)}</span><span class="grow cut" dir="auto">${oneLine(rows.row(k)?.label ?? "", 120)}</span><span class="dim">${seconds(rows.row(k)?.seconds)}</span></button>`)}</div>${run.errors > failing.length && run.failing.length > FAILING && html`<p class="dim">The first ${FAILING} are listed. <kbd class="wide">e</kbd> goes to the next error.</p>`}</section>`}
+    ${calls && calls.rows.length > 0 && html`<${CallTable} calls=${calls} only=${only} filter=${filter} go=${go} />`}
     ${longest.length > 0 && html`<section class="sec"><h3>Longest steps</h3><div class="rows">${longest.map((each) => html`<button type="button" onClick=${() => go(each.k)}><span class="n">@${count(each.k)}</span><span class="grow cut" dir="auto">${oneLine(each.label, 120)}</span><span class="dim">${seconds(each.seconds)}</span></button>`)}</div></section>`}
     ${run.changed_most.length > 0 && html`<section class="sec"><h3>Changed most</h3><div class="rows">${run.changed_most.map((each) => html`<button type="button" onClick=${() => pick(each.path)}><span class="n">${plural(each.changes, "change")}</span><span class="grow cut">${oneLine(each.path, 120)}</span></button>`)}</div></section>`}
     <section class="sec"><h3>Run</h3><dl class="kv mono">

@@ -1,0 +1,63 @@
+"""`refold trace stats`: calls by model, tool and effect, added up."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from ....traces.analysis.call_stats import CallTable
+from ....traces.export.figures import run_seconds
+from ....traces.stores import RunRef
+from ...input.find_trace import load_trace
+from ...render.output import console, say, table, write_json
+from ...render.text import LONG, brief, count_text, seconds_text
+
+_HEADINGS = ("", "name", "calls", "errors", "seconds", "share", "median", "p95", "longest", "tokens", "cost")
+
+
+def show_stats(paths: Sequence[Path | RunRef], as_json: bool) -> int:
+    """Print the calls of some runs, added up; return 0."""
+    calls, seconds = CallTable(), list[float | None]()
+    for path in paths:
+        trace = load_trace(path)
+        calls.add_run(trace.records.raws(), trace.value)
+        seconds.append(run_seconds(trace))
+    known = [each for each in seconds if each is not None]
+    rows = [row.to_dict(math.fsum(known)) for row in calls.rows()]
+    if as_json:
+        write_json({"runs": len(paths), "seconds": math.fsum(known), "calls": rows})
+        return 0
+    out = console()
+    say(out, Text(f"{count_text(len(paths), 'run')}, {seconds_text(math.fsum(known))}", "dim"))
+    if not rows:
+        say(out, Text("no call has been recorded"))
+        return 0
+    table(out, _HEADINGS, [_cells(row) for row in rows], numbers=range(2, len(_HEADINGS)), whole=[0])
+    if any(row["unpriced"] for row in rows):
+        say(out, Text("≥: some calls have an unknown price", "dim"))
+    return 0
+
+
+def _cells(row: dict[str, Any]) -> list[Text]:
+    tokens = row["tokens_in"] + row["tokens_out"]
+    return [
+        Text(row["kind"], "dim"),
+        Text(brief(row["name"], LONG), "bold"),
+        Text(f"{row['calls']:,}" + (f" + {row['unfinished']:,} open" if row["unfinished"] else "")),
+        Text(f"{row['errors']:,}", "red") if row["errors"] else Text(""),
+        Text(seconds_text(row["seconds"])),
+        Text("" if row["share"] is None else f"{row['share']:.0%}"),
+        *(Text("" if row[name] is None else seconds_text(row[name])) for name in ("median", "p95", "longest")),
+        Text(f"{tokens:,}" if tokens else ""),
+        Text(_cost(row)),
+    ]
+
+
+def _cost(row: dict[str, Any]) -> str:
+    if row["cost"] is None:
+        return "not known"
+    if not row["cost"]:
+        return ""
+    return f"{'≥ ' if row['unpriced'] else ''}${row['cost']:.4g}"

@@ -1,0 +1,34 @@
+/** The calls of a run, added up: which model, tool or effect was slow, dear, or failed. */
+
+import { html } from "../../vendor/preact.js"
+import { costBound, count, seconds, shortCount } from "../../format.js"
+import { oneLine, visible } from "../../text.js"
+
+/**
+ * @typedef {import("../../api.d.ts").CallRow} CallRow
+ * @typedef {import("../../api.d.ts").Calls} Calls
+ */
+
+/** A row's name in the page's address. @param {CallRow} row */
+export const keyOf = (row) => `${row.kind}:${row.name}`
+
+/** @param {{ calls: Calls, only: string | null, filter: (key: string | null) => void, go: (k: number) => void }} props */
+export const CallTable = ({ calls, only, filter, go }) =>
+  html`<section class="sec"><h3>Calls</h3><div class="set-scroll" tabindex="0" role="region" aria-label="Calls"><table class="set-tasks calls">
+    <thead><tr><th scope="col">Name</th>${["Calls", "Errors", "Seconds", "Share", "Median", "95 %", "Longest", "Tokens", "Cost"].map((name) => html`<th scope="col" class="num">${name}</th>`)}</tr></thead>
+    <tbody>${calls.rows.map((row) => html`<tr key=${keyOf(row)}>
+      <td class="call-name"><button type="button" class="btn line" aria-pressed=${String(only === keyOf(row))} title="List the steps with these calls" onClick=${() => filter(only === keyOf(row) ? null : keyOf(row))}><span dir="auto">${oneLine(row.name, 80)}</span></button> <span class="dim">${row.kind}</span></td>
+      <td class="num" data-label="calls">${count(row.calls)}${row.unfinished > 0 && html` <span class="dim">+ ${count(row.unfinished)} open</span>`}${row.reused > 0 && html` <span class="dim">(${count(row.reused)} reused)</span>`}</td>
+      <td class="num err" data-label=${row.errors ? "errors" : ""}>${row.errors ? count(row.errors) : ""}</td>
+      <td class="num" data-label="in all">${seconds(row.seconds)}</td>
+      <td class="num" data-label="share">${row.share === null ? "" : `${Math.round(row.share * 100)} %`}</td>
+      <td class="num" data-label="median">${seconds(row.median)}</td>
+      <td class="num" data-label="95 %">${seconds(row.p95)}</td>
+      <td class="num" data-label="longest">${row.longest !== null && row.longest_step !== null && html`<button type="button" class="at" title="Go to this step" onClick=${() => go(/** @type {number} */ (row.longest_step))}>${seconds(row.longest)}</button>`}</td>
+      <td class="num" data-label="tokens">${shortCount(row.tokens_in + row.tokens_out || null)}</td>
+      <td class="num" data-label="cost">${costBound(row)}</td></tr>`)}</tbody>
+  </table></div></section>`
+
+/** What the list of steps is narrowed to, and the way back. @param {{ row: CallRow, clear: () => void }} props */
+export const Filtered = ({ row, clear }) =>
+  html`<p class="filtered"><span class="grow cut">with <b dir="auto">${visible(row.name)}</b>${row.first_steps ? html` <span class="dim">the first ${count(row.steps.length)}</span>` : ""}</span><button type="button" class="btn" onClick=${clear}>All steps</button></p>`

@@ -1,0 +1,162 @@
+"""Calls by tool, by model and by other effect, added up."""
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Literal
+
+from ..file.record import ASK, RUN_CHILD, read_members
+from .step_facts import failed
+
+CallKind = Literal["model", "tool", "effect"]
+_KINDS: tuple[CallKind, ...] = ("model", "tool", "effect")
+_INTENT, _OUTCOME = b'{"kind":"intent"', b'{"kind":"outcome"'
+_STEPS = 10_000
+"""How many steps are listed for a row."""
+
+
+@dataclass(slots=True)
+class CallStats:
+    """The calls of one tool, model or other effect in some runs.
+
+    `seconds` of a tool include what it calls; tokens and cost do not, as the model it asks has a row of its own. A
+    child run counts with all that it has used.
+    """
+
+    kind: CallKind
+    name: str
+    calls: int = 0
+    """Calls that ended, those whose results a fork reused included."""
+    errors: int = 0
+    """Calls that raised, or reported an error to the model."""
+    reused: int = 0
+    unfinished: int = 0
+    """Calls without an outcome: still under way, or cut off by a crash or a cancellation."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    """US dollars, of the calls whose price is known."""
+    unpriced: int = 0
+    """Calls that used tokens at an unknown price: the cost is then a lower bound."""
+    durations: "array[float]" = field(default_factory=lambda: array("d"))
+    longest: float = 0.0
+    longest_step: int | None = None
+    steps: list[int] = field(default_factory=list)
+    """The first ten thousand steps with such a call, each once."""
+
+    is_cut: bool = False
+    """True if there are more steps than are listed."""
+
+    @property
+    def seconds(self) -> float:
+        """The sum of the calls' durations."""
+        return math.fsum(self.durations)
+
+    def to_dict(self, whole: float | None) -> dict[str, Any]:
+        """Return the figures as JSON; `share` is that of `whole`, the runs' seconds.
+
+        `p95` is the smallest duration that at least 95 % of the calls do not exceed (nearest rank). Calls that run at
+        the same time add up, so shares may exceed 1. `cost` is None if no call has a known price.
+        """
+        ordered = sorted(self.durations)
+        seconds = self.seconds
+        known = self.cost or not self.unpriced
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "calls": self.calls,
+            "errors": self.errors,
+            "reused": self.reused,
+            "unfinished": self.unfinished,
+            "seconds": seconds,
+            "median": median(ordered) if ordered else None,
+            "p95": ordered[math.ceil(0.95 * len(ordered)) - 1] if ordered else None,
+            "longest": self.longest if ordered else None,
+            "longest_step": self.longest_step,
+            "share": seconds / whole if whole else None,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "cost": self.cost if known else None,
+            "unpriced": self.unpriced,
+        }
+
+    def end(self, outcome: Mapping[str, Any], value: Callable[[Any], Any], *, failed: bool) -> None:
+        """Add a call that has ended; `value` is as in `CallTable.add_run`."""
+        self.unfinished -= 1
+        self.calls += 1
+        self.errors += failed
+        self.reused += "reused" in outcome
+        step = outcome["step"]
+        if not self.steps or self.steps[-1] != step:
+            if len(self.steps) < _STEPS:
+                self.steps.append(step)
+            else:
+                self.is_cut = True
+        seconds = outcome.get("seconds")
+        if seconds is not None:
+            if seconds > self.longest or self.longest_step is None:
+                self.longest, self.longest_step = seconds, step
+            self.durations.append(seconds)
+        usage = outcome.get("usage")
+        if self.name == RUN_CHILD and "reused" not in outcome:
+            result = value(outcome.get("result"))
+            usage = result.get("usage") if isinstance(result, Mapping) else None
+        if isinstance(usage, Mapping):
+            tokens = usage.get("tokens_in") or 0, usage.get("tokens_out") or 0
+            self.tokens_in += tokens[0]
+            self.tokens_out += tokens[1]
+            self._charge(usage.get("cost"), usage.get("unpriced") or int(usage.get("cost") is None and sum(tokens) > 0))
+        elif (estimated := outcome.get("estimated")) is not None:  # as in a run's account, its tokens do not count
+            self._charge(estimated.get("cost"), int(estimated.get("cost") is None))
+
+    def _charge(self, cost: float | None, unpriced: int) -> None:
+        self.cost += cost or 0.0
+        self.unpriced += unpriced
+
+
+class CallTable:
+    """Adds up the calls of runs, line by line."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[CallKind, str], CallStats] = {}
+        self._open: dict[int, CallStats] = {}
+
+    def add_run(self, lines: Iterable[bytes], value: Callable[[Any], Any]) -> None:
+        """Add the calls of one run; `value` returns what a reference to a blob stands for.
+
+        Raises `TraceError` for a line that is no record.
+        """
+        self._open.clear()
+        self.add_lines(lines, value)
+
+    def add_lines(self, lines: Iterable[bytes], value: Callable[[Any], Any]) -> None:
+        """Add further lines of the same run; see `add_run`."""
+        for line in lines:
+            if line.startswith(_INTENT):
+                intent = read_members("intent", line)
+                if intent["name"] != ASK:  # its time is a person's
+                    row = self._open[intent["seq"]] = self._row(intent)
+                    row.unfinished += 1
+            elif line.startswith(_OUTCOME):
+                outcome = read_members("outcome", line)
+                ended = self._open.pop(
+                    outcome["intent"], None
+                )  # a cancelled call may have another one, told by a person
+                if ended is not None:
+                    ended.end(outcome, value, failed=failed(line, outcome))
+
+    def rows(self) -> list[CallStats]:
+        """Return the rows: models, tools, other effects; within these, those with the most seconds first."""
+        return sorted(self._rows.values(), key=lambda row: (_KINDS.index(row.kind), -row.seconds, row.name))
+
+    def _row(self, intent: Mapping[str, Any]) -> CallStats:
+        name, args = intent["name"], intent.get("args")
+        kind: CallKind = "tool" if intent.get("action") is not None else "effect"
+        if name == "generate" and isinstance(args, Mapping) and isinstance(args.get("model"), str):
+            kind, name = "model", args["model"]
+        row = self._rows.get((kind, name))
+        if row is None:
+            row = self._rows[kind, name] = CallStats(kind, name)
+        return row
