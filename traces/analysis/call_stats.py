@@ -55,9 +55,9 @@ class CallStats:
         return math.fsum(self.durations)
 
     def to_dict(self, whole: float | None) -> dict[str, Any]:
-        """Return the figures as JSON; `share` is that of `whole`, the runs' seconds.
+        """Return the figures as JSON.
 
-        `p95` is the smallest duration that at least 95 % of the calls do not exceed (nearest rank). Calls that run at
+        `share` is that of `whole`, the runs' seconds; `p95` is the smallest duration that at least 95 % of the calls do not exceed (nearest rank). Calls that run at
         the same time add up, so shares may exceed 1. `cost` is None if no call has a known price.
         """
         ordered = sorted(self.durations)
@@ -124,9 +124,9 @@ class CallTable:
         self._open: dict[int, CallStats] = {}
 
     def add_run(self, lines: Iterable[bytes], value: Callable[[Any], Any]) -> None:
-        """Add the calls of one run; `value` returns what a reference to a blob stands for.
+        """Add the calls of one run.
 
-        Raises `TraceError` for a line that is no record.
+        `value` returns what a reference to a blob stands for. Raises `TraceError` for a line that is no record.
         """
         self._open.clear()
         self.add_lines(lines, value)
@@ -148,7 +148,7 @@ class CallTable:
                     ended.end(outcome, value, failed=failed(line, outcome))
 
     def rows(self) -> list[CallStats]:
-        """Return the rows: models, tools, other effects; within these, those with the most seconds first."""
+        """Return models, tools, other effects; the most seconds first."""
         return sorted(self._rows.values(), key=lambda row: (_KINDS.index(row.kind), -row.seconds, row.name))
 
     def _row(self, intent: Mapping[str, Any]) -> CallStats:

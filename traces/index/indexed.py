@@ -186,7 +186,7 @@ class IndexedTrace:
         return self.trace.steps.step(k, records, self.blobs(), committed=k < self.count)
 
     def calls(self) -> CallTable:
-        """Return the calls of the indexed part, added up; lines already added are not read again."""
+        """Return the calls of the indexed part, each line read once."""
         with self.lock:
             end = self.walk.offset
             if end < self._calls_end:

@@ -50,7 +50,7 @@ def stats(
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),
 ) -> int:
-    """Add up the calls of runs, by model, by tool and by other effect.
+    """Add up the calls of runs: by model, tool, other effect.
 
     Each row has the calls, errors, seconds in all and their share of the runs'
     seconds, median, 95th percentile and longest call, tokens and cost. A tool's
