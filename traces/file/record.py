@@ -172,7 +172,7 @@ def has_form(raw: bytes) -> bool:
 
 
 def read_members(kind: str, raw: bytes) -> dict[str, Any]:
-    """Return the members of a line of this kind, faster than a `Record` does.
+    """Return the members of a line without making a `Record`.
 
     The members are checked against the kind; raises `TraceError` if they do not fit.
     """
