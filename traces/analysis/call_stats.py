@@ -57,8 +57,9 @@ class CallStats:
     def to_dict(self, whole: float | None) -> dict[str, Any]:
         """Return the figures as JSON.
 
-        `share` is that of `whole`, the runs' seconds; `p95` is the smallest duration that at least 95 % of the calls do not exceed (nearest rank). Calls that run at
-        the same time add up, so shares may exceed 1. `cost` is None if no call has a known price.
+        `share` is that of `whole`, the runs' seconds; calls at the same time add up, so shares may exceed 1. `p95` is
+        the smallest duration that at least 95 % of the calls do not exceed (nearest rank). `cost` is None if no call
+        has a known price.
         """
         ordered = sorted(self.durations)
         seconds = self.seconds
