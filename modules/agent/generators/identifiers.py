@@ -3,6 +3,7 @@
 Other examples are `scripted:answers.yaml` and `cassette:recorded.jsonl`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from ....traces.errors import UsageError
 from ....traces.secret_table import without_logins
 from .cassettes.cassette import CassetteGenerator
 from .http.http_generator import HTTPGenerator
-from .http.servers import is_served
+from .http.servers import SERVERS, is_served
 from .params import GenerateParams
 from .protocol import Generator
 from .providers.fallback import Fallback
@@ -35,8 +36,18 @@ class ModelFileError(GeneratorNameError, OSError):
 
 
 def _model(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
-    """Return the thin client if it serves the model, otherwise litellm."""
+    """Return the thin client if it serves the model, otherwise litellm.
+
+    Raises GeneratorNameError if the prefix is a misspelt one of ours.
+    """
     if not is_served(model, params):
+        prefix, mark, name = _MARK.findall(model)[0]
+        for near in get_close_matches(prefix, [*SERVERS, *_providers], 1, cutoff=0.8) if mark else ():
+            raise GeneratorNameError(
+                f"The model {model!r:.100} has an unknown prefix, {prefix!r}. "
+                f"Did you mean {f'{near}/{name}' if near in SERVERS else f'{near}!{name}'!r:.100}? "
+                f"A prefix of litellm is written as litellm!{prefix}/MODEL."
+            )
         return _litellm(model, params, options)
     return HTTPGenerator(model, params=params, api_key=options.pop("api_key", None))
 
@@ -69,6 +80,7 @@ def _readable(provider: str, path: str) -> Iterator[None]:
 
 
 _providers: dict[str, Provider] = {"litellm": _litellm, "scripted": _scripted, "cassette": _cassette}
+_MARK = re.compile(r"([^/:]*)([/:]?)(.*)", re.DOTALL)
 _PARAMS: dict[str, TypeAdapter[Any]] = {
     name: TypeAdapter(cast(Any, field.annotation))
     for name, field in GenerateParams.model_fields.items()

@@ -114,3 +114,34 @@ def test_a_module_made_with_arguments_is_not_made_without_them(refold: Command, 
     assert refold(command, trace, "--module", "made:make").code in (0, 10)
     plain = refold("run", "made:plain", "count", "--max-steps", 1, "--json").doc["trace"]
     assert refold(command, plain).code in (0, 10)
+
+
+AGENT = """
+from contextlib import asynccontextmanager
+from refold.modules.agent import Agent, RunContext, ScriptedGenerator, tool
+
+@asynccontextmanager
+async def opened():
+    print("opened")
+    yield "db"
+    print("closed")
+
+@tool
+async def find(run: RunContext[str]) -> str:
+    return run.deps
+
+def clerk():
+    script = ScriptedGenerator([{"calls": [{"find": {}}]}, {"calls": [{"find": {}}]}, "found"])
+    return Agent(name="clerk", model=script, tools=[find], deps=opened)
+"""
+
+
+def test_another_process_opens_an_agent_s_dependencies(process: Command, lab: Path) -> None:
+    (lab / "desk.py").write_text(AGENT)
+    first = process("agent", "--module", "desk:clerk", "--max-steps", 1, "go")
+    assert (first.returncode, first.stdout.count("opened"), first.stdout.count("closed")) == (10, 1, 1), first.stderr
+    (path,) = (lab / "runs").glob("*.trace.jsonl")
+    again = process("resume", path, "--module", "desk:clerk", "--max-steps", 9)
+    assert (again.returncode, again.stdout.count("opened"), again.stdout.count("closed")) == (0, 1, 1), again.stderr
+    assert "found" in again.stdout
+    assert process("verify", path, "--module", "desk:clerk").stdout.count("opened") == 0

@@ -324,6 +324,10 @@ def test_a_stream_takes_one_of_a_goal_a_run_to_resume_and_a_run_to_fork(tmp_path
     for each in refused:
         with pytest.raises(UsageError, match="one of the three"):
             agent.stream(**each)
+    for name, value in {"reset": False, "trajectory": agent.trajectory, "message_metadata": {"a": 1}}.items():
+        options: Any = {name: value}
+        with pytest.raises(UsageError, match=f"takes {name}= with a goal only"):
+            agent.stream(None, resume=trace, **options)
 
     async def forked() -> list[str]:
         async with agent.stream(None, fork=trace, at=0) as events:

@@ -279,6 +279,22 @@ def test_a_stream_that_does_not_reach_its_end_is_no_answer(reply: Reply) -> None
         ask(model(server), shown=[])
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"type": "content_block_start", "index": [7], "content_block": {"type": "tool_use", "id": "c", "name": "look"}},
+        {"type": "content_block_delta", "index": {"n": 7}, "delta": {"type": "input_json_delta", "partial_json": "{"}},
+        {"type": "content_block_stop", "index": [7]},
+    ],
+    ids=lambda odd: odd["type"],
+)
+def test_a_malformed_event_is_an_error_that_quotes_it(odd: dict[str, Any]) -> None:
+    with ModelServer(events(START, TEXT, odd)) as server, pytest.raises(TransientGeneratorError) as caught:
+        ask(model(server), shown=[])
+    assert "the server's answer cannot be read: {" in caught.value.message
+    assert '"index": ' + json.dumps(odd["index"]) in caught.value.message
+
+
 def test_blocks_and_events_of_tomorrow_are_kept_or_passed_over() -> None:
     block = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     search = {"type": "content_block_start", "index": 1, "content_block": block}

@@ -147,6 +147,13 @@ def test_a_run_with_dependencies_can_be_cut_at_every_record() -> None:
     clerk = agent(*SCRIPT, SAVE)
     result = check_resume(lambda: clerk.module(deps=Db(seen=["x"])), "go", same=False, other_seed=False)
     assert result.status == "completed"
+    opened = Opened()
+    made = Agent(
+        name="d", model=ScriptedGenerator([{"calls": [{"optional": {"key": "k"}}]}, "done"]), tools=[optional],
+        deps=opened.managed,
+    )  # fmt: skip
+    assert check_resume(made, "go").status == "completed"
+    assert len(opened.open) == opened.closed > 2
 
 
 class Opened:

@@ -63,7 +63,7 @@ async def test_a_killed_agent_goes_on_to_the_same_trajectory(tmp_path: Path, ser
 @pytest.mark.timeout(120 + 20 * KILLS)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_killed_typed_run_goes_on_to_the_same_output(tmp_path: Path) -> None:
-    whole = await typed_run.agent_on(tmp_path / "whole").run("work", deps=typed_run.DEPS)
+    whole = await typed_run.agent_on(tmp_path / "whole").run("work")
     assert whole.output == City(name="Paris", people=2)
     length = written(tmp_path / "whole")
     with ForkServer(typed_run) as server:
@@ -72,7 +72,7 @@ async def test_a_killed_typed_run_goes_on_to_the_same_output(tmp_path: Path) -> 
             folder.mkdir()
             server.kill_after(size, "start", folder)
             agent = typed_run.agent_on(folder)
-            resumed = await agent.resume(trace_of(folder), deps=typed_run.DEPS)
+            resumed = await agent.resume(trace_of(folder))
             assert resumed.output == whole.output, f"killed at {size} of {length} bytes"
             assert events_of(resumed) == events_of(whole)
             assert await agent.make_engine().averify(resumed.trace) == []
