@@ -118,8 +118,7 @@ def stored(task: Task, clean: Callable[[str], str] | None = None) -> tuple[Task,
             files.append(each)
             continue
         if clean is not None and kind_of(str(known.media_type)) == "text":
-            text = data.decode("utf-8", "replace")
-            data = data if (cleaned := clean(text)) is text else cleaned.encode()
+            data = clean(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         digest = blake2b(data, digest_size=16).hexdigest()
         files.append(known.model_copy(update={"path": None, "data": None, "blob": digest, "bytes": len(data)}))
         contents.append(data)

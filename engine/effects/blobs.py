@@ -20,7 +20,8 @@ def keep_bytes(data: bytes | str) -> Blob:
     """Store bytes beside the running run's trace, and return the reference.
 
     The same bytes are stored once. No record is written: the reference depends on the bytes alone. In a text, secrets
-    are replaced as in all text of a run. Stores, forks and copies keep the bytes that a state names.
+    are replaced as in all text of a run, and bytes that it decoded with `surrogateescape` return. Stores, forks and
+    copies keep the bytes that a state names.
 
     Raises NoRunError outside of a run.
     """
@@ -29,7 +30,7 @@ def keep_bytes(data: bytes | str) -> Blob:
         raise NoRunError("keep_bytes() stores bytes of a run; call it in a hook, an effect or a tool of a run")
     host = frame.host
     if isinstance(data, str):
-        data = (data if host.redactor is None else str(host.redactor.value(data))).encode()
+        data = (data if host.redactor is None else host.redactor.text(data)).encode("utf-8", "surrogateescape")
     reference = blob_reference(data)
     if host.writer is not None:
         host.writer.put_blob(data)

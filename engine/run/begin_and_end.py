@@ -172,10 +172,12 @@ async def _work(runner: Runner, environment: Environment | None) -> Outcome:
     try:
         async with in_own_task(lifespan, context) as runner.run.resource:
             outcome = await runner.work(environment)
-    except Exception:  # what a user's manager raises as it is left does not change how the run ended
+    except Exception as error:  # what a user's manager raises as it is left does not change how the run ended
         if outcome is None:
             raise
-        log.warning("Run %s could not close what its module's lifespan opened", runner.run.run_id, exc_info=True)
+        why, redactor = RunFailure.of(error).traceback, runner.run.redactor
+        why = why if redactor is None else redactor.text(why)
+        log.warning("Run %s could not close what its module's lifespan opened: %s", runner.run.run_id, why)
     return outcome
 
 

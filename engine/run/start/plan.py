@@ -352,7 +352,7 @@ def _stored(task: Task, redactor: Redactor | None) -> tuple[Task, tuple[bytes, .
     """Return the task with references to its attachments, and their bytes."""
     if not task.attachments:
         return task, ()
-    task, contents = stored(task, None if redactor is None else lambda text: str(redactor.value(text)))
+    task, contents = stored(task, None if redactor is None else redactor.text)
     return task, tuple(contents)
 
 

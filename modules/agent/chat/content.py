@@ -266,7 +266,7 @@ def _kept(data: bytes, part: ContentFile) -> ContentFile:
     if not in_run():
         encoded = base64.b64encode(data).decode()
         return part.model_copy(update={"url": f"data:{part.media_type};base64,{encoded}", "bytes": len(data)})
-    blob = keep_bytes(data.decode("utf-8", "replace") if part.kind == "text" else data)
+    blob = keep_bytes(data.decode("utf-8", "surrogateescape") if part.kind == "text" else data)
     return part.model_copy(update={"blob": blob.blob, "bytes": blob.bytes})
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ....engine import Blob, bytes_of
 from ....tasks import Attachment, Task, as_task
-from ....tasks.attachments import checked, kind_of
+from ....tasks.attachments import MOST_BYTES, checked, kind_of
 from ....tasks.errors import AttachmentError
 from ....traces.errors import UsageError
 from .content import Content, ContentAudioInput, ContentFile, ContentImageUrl, ContentText, Detail, stored_part
@@ -76,15 +76,18 @@ def _fetched(part: Part, media_type: str | None) -> Part:
     """Return an attachment with the bytes at its URL."""
     import httpx
 
-    url = str(part.url)
+    url, data = str(part.url), bytearray()
     try:
-        answer = httpx.get(url, follow_redirects=True, timeout=_FETCH_SECONDS)
-        answer.raise_for_status()
-    except httpx.HTTPError as error:
+        with httpx.stream("GET", url, follow_redirects=True, timeout=_FETCH_SECONDS) as answer:
+            answer.raise_for_status()
+            for piece in answer.iter_bytes():
+                data += piece
+                if len(data) > MOST_BYTES:
+                    raise AttachmentError(f"{url!r:.200} has more than {MOST_BYTES:,} bytes, the most that are sent.")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise AttachmentError(f"{url!r:.200} cannot be fetched: {error}.") from error
     kind = media_type or answer.headers.get("content-type", "").partition(";")[0] or None
-    data = base64.b64encode(answer.content).decode() or "="
-    return Attachment(data=data, media_type=kind, name=part.name, detail=part.detail)
+    return Attachment(data=base64.b64encode(data).decode() or "=", media_type=kind, name=part.name, detail=part.detail)
 
 
 def task_of(goal: Goal) -> Task:

@@ -245,8 +245,10 @@ async def test_the_dependencies_are_closed_however_the_run_ends(tmp_path: Path) 
 
 
 async def test_a_factory_that_fails_ends_the_run_and_one_that_cannot_close_is_logged(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("DOOR_TOKEN", "abcd1234efgh")
+
     async def refuse() -> Db:
         raise ConnectionError("no database")
 
@@ -257,10 +259,11 @@ async def test_a_factory_that_fails_ends_the_run_and_one_that_cannot_close_is_lo
     @asynccontextmanager
     async def leaky() -> AsyncIterator[Db]:
         yield Db()
-        raise OSError("still open")
+        raise OSError("still open: abcd1234efgh")
 
     assert (await clerk_of(leaky).run("go")).output == ["y"]
-    assert "still open" in caplog.text
+    assert "still open: <redacted:DOOR_TOKEN>" in caplog.text
+    assert "abcd1234efgh" not in caplog.text
     nothing: Any = lambda: None  # noqa: E731
     assert "needs deps" in str((await clerk_of(nothing).run("go")).error)
     for value in (Db(), lambda path: Db(path)):

@@ -5,11 +5,12 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 from model_server import ModelServer, Says
 
@@ -299,6 +300,41 @@ def test_a_secret_in_a_name_or_a_text_stays_out_of_the_trace(tmp_path: Path, mon
     assert not any(b"abcd1234efgh" in data for data in stored)
     assert "the token is <redacted:DOOR_TOKEN>" in seen[0][0].content
     assert run.answer == "done"
+
+
+def test_a_text_that_is_not_utf8_keeps_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a goal and from a tool, also if a secret is replaced in it."""
+    monkeypatch.setenv("DOOR_TOKEN", "abcd1234efgh")
+
+    @tool
+    async def read() -> Any:
+        """Reads."""
+        return Document(b"caf\xe9 abcd1234efgh", name="a.txt")
+
+    model = FunctionGenerator(lambda chat, p: "x" if chat[-1].role == "tool" else ToolCall.of("c", "read", {}))
+    run = Agent(name="r", model=model, tools=[read]).run_sync(["Read", Document(b"caf\xe9", name="a.txt")])
+    files = [part for m in run.messages for part in m.content_parts if isinstance(part, ContentFile)]
+    assert [run.trace.blob(each.blob or "") for each in files] == [b"caf\xe9", b"caf\xe9 <redacted:DOOR_TOKEN>"]
+
+
+def test_a_fetch_stops_at_the_most_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endless answer does not fill the memory; a bad URL is an error of the attachment."""
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 1
+            yield bytes(1_000_000)
+
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, content=endless()))
+    monkeypatch.setattr(httpx, "stream", lambda *args, **how: httpx.Client(transport=transport).stream(*args))
+    with pytest.raises(AttachmentError, match="has more than 50,000,000 bytes"):
+        Image("http://x.org/a.png", fetch=True)
+    assert sent == 51
+    monkeypatch.undo()
+    with pytest.raises(AttachmentError, match="cannot be fetched"):
+        Image("http://x.org:no/a.png", fetch=True)
 
 
 def test_a_url_stays_one_and_a_result_as_a_data_url_is_stored() -> None:
