@@ -114,6 +114,8 @@ from .tools import tool_method as tool_method
 from .tools.results.cache import configure as configure
 from .tools.run_context import RunContext as RunContext
 from .tools.views import approved as approved
+from .tools.views import deferred as deferred
+from .tools.views import filtered as filtered
 from .tools.views import only as only
 from .tools.views import prefixed as prefixed
 from .tools.views import renamed as renamed

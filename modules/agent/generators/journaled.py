@@ -91,10 +91,11 @@ class _Asked:
         mode: str | None = None,
         output: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        offered: Sequence[str] | None = None,
     ) -> Generation:
         """See the function `generate`."""
         chat: Sequence[Message] = [system, *messages] if system is not None else messages
-        params = (params or GenerateParams()).with_settings(settings or {})
+        params = (params or GenerateParams()).with_settings(settings or {}).offering(offered)
         began = perf_counter()
         try:
             try:
@@ -248,7 +249,9 @@ async def generate(
         arguments["mode"] = mode
     if output is not None:
         arguments["output"] = output
-    arguments |= differences or {}
+    if number is not None:
+        arguments["number"] = number
+    arguments |= differences or {}  # last, so that a difference is at its own path alone
 
     async def attempt(tries: int) -> Generation:
         if number is not None:

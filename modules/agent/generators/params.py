@@ -3,7 +3,7 @@
 None leaves a parameter to the generator, and then to the provider.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -49,6 +49,12 @@ class GenerateParams(StateModel):
                 changes |= {name: value for name, value in other.__dict__.items() if value is not None}
                 extra |= other.extra
         return self.model_copy(update={**changes, "extra": extra}) if changes else self
+
+    def offering(self, names: Sequence[str] | None) -> "GenerateParams":
+        """Return the parameters with these tools; None keeps all tools."""
+        if names is None or self.tools is None:
+            return self
+        return self.model_copy(update={"tools": [each for each in self.tools if each.function.name in names] or None})
 
     def given(self) -> dict[str, Any]:
         """Return the parameters that are set, as plain JSON values."""

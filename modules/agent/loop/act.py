@@ -57,6 +57,9 @@ async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decisi
     kind = kind_of(decision)
     if kind in ("reaction", "error"):
         return Observation()
+    names = setup.offered_names(state)
+    if names is not None:  # a call of another tool is a call of an unknown one
+        tools = {name: tool for name, tool in tools.items() if name in names or name not in setup.by_name}
     if setup.stop_conditions or setup.listeners.want_any(_SHOWN):
         return await Acting(setup, tools, state, decision).observation()
     results = await _carried_out(setup, tools, state, decision) if kind == "calls" else ()
@@ -176,7 +179,10 @@ class Acting:
 
     def _current(self) -> CurrentTurn:
         state, session = self.state, self.state.agent.session_id
-        answer, tools = self.turn.message, self.setup.by_name
+        answer, tools = (
+            self.turn.message,
+            {name: tool for name, tool in self.setup.by_name.items() if name in self.tools},
+        )
         return CurrentTurn(state.task, self.step, state.system, state.messages, answer, session, state, tools)
 
     async def _decide_calls(self) -> None:

@@ -304,7 +304,7 @@ class Deciding:
 
     def _answered(self, generation: Generation) -> Turn:
         number = self.state.asked + self.requests
-        tools = offered(self.state.params, self.setup.output, self.output)
+        tools = offered(self.state.params, self.setup.output, self.output, self.request.offered)
         answer = read_answer(
             self.mode,
             generation.message,

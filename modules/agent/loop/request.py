@@ -16,19 +16,22 @@ from .state import AgentState
 class TurnRequest:
     """The parts of a turn's request that differ from the state.
 
-    `system` is the system message, and `settings` are the parameters that differ from those of the state.
+    `system` is the system message, and `settings` are the parameters that differ from those of the state. `offered` are
+    the names of the tools that the model sees; None means all.
     """
 
     system: Message | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    offered: list[str] | None = None
 
     def differences(self) -> dict[str, Any]:
         """Return the members that the request adds to its intent."""
-        return {"settings": self.settings} if self.settings else {}
+        offered = {} if self.offered is None else {"offered": self.offered}
+        return {**offered, **({"settings": self.settings} if self.settings else {})}
 
     def params(self, state: AgentState) -> GenerateParams:
         """Return the parameters of the request."""
-        return state.params.with_settings(self.settings)
+        return state.params.with_settings(self.settings).offering(self.offered)
 
     def changed_system(self, state: AgentState) -> str | None:
         """Return new instructions, "" to remove them, or None."""
@@ -39,7 +42,8 @@ class TurnRequest:
 
 async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
     """Return what a turn asks the model, from the Agent's settings."""
-    found, run = TurnRequest(state.system), partial(setup.run_context, state)
+    found = TurnRequest(state.system, offered=setup.offered_names(state))
+    run = partial(setup.run_context, state)
     if isinstance(setup.instructions, PerTurn):
         found.system = _system(setup, await setup.instructions.value(state, run), state.system)
     if isinstance(setup.settings, PerTurn):

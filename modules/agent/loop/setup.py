@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ....engine import run_resource
 from ....tasks import Task
+from ....traces.errors import UsageError
 from ..chat.json_forms import plain_object
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall, ToolDefinition
@@ -28,6 +29,7 @@ from ..outputs.spec import OutputMode
 from ..tools import Tool, ToolContext
 from ..tools.as_tools import by_wire_name
 from ..tools.run_context import RunContext, check_deps
+from ..tools.tool_class import When
 from .dispatch import Listeners
 from .per_turn import PerTurn
 from .policy import Policy
@@ -84,6 +86,23 @@ class Setup:
     def by_name(self) -> dict[str, Tool[..., Any]]:
         """The tools by the names that models see."""
         return by_wire_name(list(self.tools))
+
+    @cached_property
+    def has_conditions(self) -> bool:
+        """Whether a tool is offered only in some turns."""
+        return any(tool.when is not None for tool in self.by_name.values())
+
+    def offered_names(self, state: AgentState) -> list[str] | None:
+        """Return the names of the tools offered in a turn.
+
+        Returns None for all tools. Raises UsageError if the condition of a tool raises.
+        """
+        if not self.has_conditions:
+            return None
+        found = [
+            name for name, tool in self.by_name.items() if tool.when is None or _is_offered(name, tool.when, state)
+        ]
+        return None if len(found) == len(self.by_name) else found
 
     def signatures(self) -> Iterator[tuple[str, Signature]]:
         """Yield the signatures of all functions that can take the run."""
@@ -142,6 +161,13 @@ class Setup:
         return facts if agent_id is None else {**facts, "agent_id": agent_id}
 
 
+def _is_offered(name: str, when: When, state: AgentState) -> bool:
+    try:
+        return bool(when(state))
+    except Exception as error:
+        raise UsageError(f"when= of the tool {name!r} raised {type(error).__name__}: {error}") from error
+
+
 _uuid = lru_cache(maxsize=64)(UUID)
 
 
@@ -190,9 +216,14 @@ def with_output(
     return [head.with_content(body), *chat[1:]], params
 
 
-def offered(params: GenerateParams, spec: OutputSpec | None, mode: OutputMode | None) -> list[ToolDefinition]:
-    """Return the definitions of what a model may call."""
-    tools = list(params.tools or ())
+def offered(
+    params: GenerateParams, spec: OutputSpec | None, mode: OutputMode | None, names: Sequence[str] | None = None
+) -> list[ToolDefinition]:
+    """Return the definitions of what a model may call.
+
+    `names` are the tools that it sees; None means all.
+    """
+    tools = list(params.offering(names).tools or ())
     if spec is not None and mode == "tool":
         tools += [ToolDefinition(function=definition) for definition in spec.definitions]
     return tools

@@ -10,7 +10,7 @@ from ....engine import ask, effect
 from .context import current_tool_call
 from .function_names import names_around
 from .run_context import RunContext
-from .tool_class import Approve, Catch, P, R, Tool
+from .tool_class import Approve, Catch, P, R, Tool, When
 
 D = TypeVar("D")
 
@@ -21,6 +21,7 @@ class _Settings(TypedDict, total=False):
     catch: Catch
     truncate: int | None
     approve: Approve | None
+    when: When | None
 
 
 class _Decorator(Protocol):
@@ -49,6 +50,7 @@ def tool(
     catch: Catch = None,
     truncate: int | None = None,
     approve: Approve | None = None,
+    when: When | None = None,
 ) -> Any:
     """Make a Tool from a function: `@tool`, or `@tool(name=..., ...)`.
 
@@ -63,18 +65,18 @@ def tool(
         truncate: the largest number of characters of a result; by default all are kept.
         approve: whether a person must approve a call: True, or a function of the arguments and the run's state that
             returns a bool or the reason.
+        when: whether the model sees the tool in a turn: a pure function of the run's state. By default always.
 
     Raises ToolDefinitionError for a function that JSON arguments cannot be passed to.
     """
     names = names_around(sys._getframe(1))
 
     def make(fn: Callable[P, R]) -> Tool[P, R]:
-        if isinstance(fn, Tool):
-            return fn.with_(name=name, description=description, catch=catch, truncate=truncate, approve=approve)
-        made = Tool.from_callable(fn, name=name, description=description, catch=catch, truncate=truncate, names=names)
-        if approve is not None:
-            made.approve = approve
-        return made
+        settings: Any = {"name": name, "description": description, "catch": catch, "truncate": truncate}
+        made: Tool[P, R] = (
+            fn.with_(**settings) if isinstance(fn, Tool) else Tool.from_callable(fn, **settings, names=names)
+        )
+        return made if approve is None and when is None else made.with_(approve=approve, when=when)
 
     return make(func) if func is not None else make
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from .function_names import name_of, names_around, refuse_generators
 from .schema import Parameters, description_of, parameters_of
-from .tool_class import Catch, P, R, Tool
+from .tool_class import Approve, Catch, P, R, Tool, When
 
 ALL = "all"
 """The variant of methods that name no variant."""
@@ -34,8 +34,12 @@ class ToolMethod(property, Generic[P, R]):
         signature: Signature,
         type_adapter: TypeAdapter[Any],
         variants: Sequence[str] | None = None,
+        approve: Approve | None = None,
+        when: When | None = None,
     ) -> None:
         super().__init__(fget, doc=description)
+        self.approve = approve
+        self.when = when
         self.name = name
         self.description = description
         self.catch = catch
@@ -53,7 +57,7 @@ class ToolMethod(property, Generic[P, R]):
         """Return a new Tool on each access."""
         function = cast(Callable[..., Any], self.fget)
         bound = function if instance is None else function.__get__(instance, owner)
-        return Tool.from_parameters(
+        made = Tool.from_parameters(
             bound,
             Parameters(self.signature, self.type_adapter, self.parameters_schema),
             name=self.name,
@@ -61,6 +65,7 @@ class ToolMethod(property, Generic[P, R]):
             catch=self.catch,
             truncate=self.truncate,
         )
+        return made if self.approve is None and self.when is None else made.with_(approve=self.approve, when=self.when)
 
     def overridden(self, function: Callable[..., Any]) -> "ToolMethod[..., Any]":
         """Return the same tool with a subclass's function."""
@@ -68,7 +73,7 @@ class ToolMethod(property, Generic[P, R]):
         parameters = parameters_of(function, self.name, names={}, method=True)
         told = own or self.description
         made: ToolMethod[..., Any] = _make_tool(
-            function, self.name, told, self.catch, self.truncate, self.variants, parameters
+            function, self.name, told, self.catch, self.truncate, self.variants, self.approve, self.when, parameters
         )
         return made
 
@@ -83,6 +88,8 @@ def tool_method(
     description: str | None = None,
     catch: Catch = None,
     truncate: int | None = None,
+    approve: Approve | None = None,
+    when: When | None = None,
 ) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]]: ...
 @overload
 def tool_method(
@@ -94,6 +101,8 @@ def tool_method(
     description: str | None = None,
     catch: Catch = None,
     truncate: int | None = None,
+    approve: Approve | None = None,
+    when: When | None = None,
 ) -> ToolMethod[P, R]: ...
 def tool_method(
     func: Callable[Concatenate[Any, P], R] | None = None,
@@ -104,6 +113,8 @@ def tool_method(
     description: str | None = None,
     catch: Catch = None,
     truncate: int | None = None,
+    approve: Approve | None = None,
+    when: When | None = None,
 ) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]] | ToolMethod[P, R]:
     """Make a method a tool of its class.
 
@@ -116,6 +127,8 @@ def tool_method(
         description: the description for the model; by default the docstring.
         catch: the errors that the model reads: True, False, or classes. None means True. See Tool.
         truncate: the largest number of characters of a result; by default all are kept.
+        approve: whether a person must approve a call; see `tool`.
+        when: whether the model sees the tool in a turn; see `tool`.
 
     Raises ToolDefinitionError for a method that JSON arguments cannot be passed to.
     """
@@ -126,7 +139,7 @@ def tool_method(
         refuse_generators(fn, own)
         told = description_of(fn) if description is None else description
         parameters = parameters_of(fn, own, names=names, method=True)
-        made: ToolMethod[P, R] = _make_tool(fn, own, told, catch, truncate, variants, parameters)
+        made: ToolMethod[P, R] = _make_tool(fn, own, told, catch, truncate, variants, approve, when, parameters)
         return made
 
     return make(func) if func is not None else make
@@ -139,6 +152,8 @@ def _make_tool(
     catch: Catch,
     truncate: int | None,
     variants: Sequence[str] | None,
+    approve: Approve | None,
+    when: When | None,
     parameters: Parameters,
 ) -> Any:
     return ToolMethod(
@@ -151,4 +166,6 @@ def _make_tool(
         signature=parameters.signature,
         type_adapter=parameters.adapter,
         variants=variants,
+        approve=approve,
+        when=when,
     )

@@ -8,6 +8,9 @@ from ....traces.errors import DefinitionError
 MAX_WIRE_NAME = 64
 """The longest function name that the APIs of models accept."""
 
+VALID_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The function names that the APIs of models accept."""
+
 _SEPARATOR = "__"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 

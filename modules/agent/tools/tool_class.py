@@ -36,6 +36,8 @@ Approve = bool | Callable[[dict[str, Any], Any], Any]
 
 The function gets the arguments as the tool will, as JSON. Sync or async, it returns a bool, or the reason as text.
 """
+When = Callable[[Any], bool]
+"""Whether the model sees a tool in a turn: a pure function of the run's state."""
 
 
 class Tool(BaseModel, Generic[P, R, Needs]):
@@ -65,6 +67,7 @@ class Tool(BaseModel, Generic[P, R, Needs]):
         truncate: the largest number of characters of a result; None keeps all.
         offload: whether a result of more than 30,000 characters goes to a file.
         approve: whether a person must approve a call before it runs; see `Approve`.
+        when: whether the model sees the tool in a turn, by the run's state; None means in every turn.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_assignment=True)
@@ -79,6 +82,7 @@ class Tool(BaseModel, Generic[P, R, Needs]):
     truncate: PositiveInt | None = None
     offload: bool = True
     approve: Approve = Field(default=False, exclude=True, repr=False)
+    when: When | None = Field(default=None, exclude=True, repr=False)
 
     _parameters: Parameters | None = PrivateAttr(default=None)
     _signature: tuple[Any, Signature] | None = PrivateAttr(default=None)
@@ -98,6 +102,7 @@ class Tool(BaseModel, Generic[P, R, Needs]):
             truncate: int | None = ...,
             offload: bool = ...,
             approve: Approve = ...,
+            when: When | None = ...,
         ) -> None: ...
 
     else:
@@ -230,10 +235,11 @@ class Tool(BaseModel, Generic[P, R, Needs]):
         truncate: int | None = None,
         offload: bool | None = None,
         approve: Approve | None = None,
+        when: When | None = None,
     ) -> "Tool[P, R]":
         """Return a copy with other settings; source and namespace are kept."""
         changes: dict[str, Any] = {"name": name, "description": description, "catch": catch, "truncate": truncate}
-        changes |= {"offload": offload, "approve": approve}
+        changes |= {"offload": offload, "approve": approve, "when": when}
         fields = {field: getattr(self, field) for field in Tool.model_fields}
         made: Tool[P, R] = Tool(**fields | {field: value for field, value in changes.items() if value is not None})
         made._parameters = self._parameters

@@ -1,18 +1,30 @@
-"""Views of tools: some of them, under other names, or approved."""
+"""Views of tools: some of them, under other names, in some turns."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import PrivateAttr
 
+from ....engine import effect, signature_of
 from .as_tools import as_tools
+from .context import current_tool
+from .decorator import tool
+from .names import VALID_NAME, wire_name
 from .schema import ToolDefinitionError
 from .tool_class import Approve, Tool
+from .tool_state import keeping, kept
 from .toolset import Toolset
 
 AnyTool = Tool[..., Any]
+FOUND = "found_tools"
+"""The member of the kept values with the names of the tools that were found."""
+_K1, _B = 1.2, 0.75
+"""The usual parameters of BM25."""
 
 
 class ToolView(Toolset):
@@ -75,8 +87,12 @@ def prefixed(tools: Any, namespace: str) -> ToolView:
 def renamed(tools: Any, names: Mapping[str, str]) -> ToolView:
     """Return a toolset whose tools have new names, by their old ones.
 
-    Reading its tools raises ToolDefinitionError for a name that no tool has.
+    Raises ToolDefinitionError for a new name that models refuse. Reading its tools raises it for a name that no tool
+    has.
     """
+    for name in names.values():
+        if not VALID_NAME.fullmatch(name):
+            raise ToolDefinitionError(name, "models take names of 1 to 64 letters, digits, _ and -")
 
     def change(found: list[AnyTool]) -> list[AnyTool]:
         return [tool.with_(name=names[tool.name]) if tool.name in names else tool for tool in _known(found, names)]
@@ -87,6 +103,84 @@ def renamed(tools: Any, names: Mapping[str, str]) -> ToolView:
 def approved(tools: Any, when: Approve = True) -> ToolView:
     """Return a toolset in which a person must approve calls: `approve=when`."""
     return _view(tools, lambda found: [tool.with_(approve=when) for tool in found])
+
+
+def filtered(tools: Any, when: Callable[..., bool]) -> ToolView:
+    """Return a toolset whose tools models see only in some turns.
+
+    `when(state)` or `when(state, tool)` is a pure function of the run's state. A call of a tool that is not offered in
+    its turn is a call of an unknown tool.
+    """
+    takes_tool = len(signature_of(when).parameters) > 1
+
+    def change(tool: AnyTool) -> AnyTool:
+        earlier = tool.when
+
+        def offered(state: Any) -> bool:
+            return (earlier is None or earlier(state)) and (when(state, tool) if takes_tool else when(state))
+
+        return tool.with_(when=offered)
+
+    return _view(tools, lambda found: list(map(change, found)))
+
+
+def deferred(tools: Any, *, search: str = "search_tools", limit: int = 8) -> ToolView:
+    """Return a toolset whose tools models see only after a search.
+
+    The model gets the tool `search` instead, which ranks the names and descriptions by BM25 (Robertson and Zaragoza,
+    2009). Each search adds at most `limit` tools, from the next turn on, for the rest of the conversation.
+    """
+
+    def searcher(hidden: Sequence[AnyTool]) -> AnyTool:
+        @tool(name=search)
+        @effect(idempotent=True)
+        async def search_tools(query: Annotated[str, "Words of what the tools should do"]) -> str:
+            """Search for more tools.
+
+            The tools that are found can be called from the next turn on.
+            """
+            known = (kept() or {}).get(FOUND, {})
+            rest = [each for each in hidden if each.wire_name not in known]
+            ranked = rank(query, [f"{each.name} {each.description}" for each in rest])[:limit]
+            outer = current_tool.get().namespace
+            lines = [
+                f"{wire_name(each.name, (*outer, *each.namespace))}: {each.description}"
+                for each in (rest[i] for i in ranked)
+            ]
+            text = "\n".join(lines) or "No other tool fits; search with other words."
+            return keeping(text, {FOUND: {rest[i].wire_name: True for i in ranked}} if ranked else {})
+
+        return search_tools
+
+    return _view(filtered(tools, when=_is_found), lambda found: [searcher(found), *found])
+
+
+def _is_found(state: Any, tool: AnyTool) -> bool:
+    found = state.kept.get(FOUND, {})
+    return isinstance(found, Mapping) and tool.wire_name in found
+
+
+def rank(query: str, texts: Sequence[str]) -> list[int]:
+    """Return the indexes of texts that fit a query, the best first.
+
+    A text fits if it shares a word with the query.
+    """
+    counts = [Counter(_words(text)) for text in texts]
+    average = sum(each.total() for each in counts) / max(1, len(counts))
+    scores = dict.fromkeys(range(len(counts)), 0.0)
+    for word in dict.fromkeys(_words(query)):
+        having = sum(word in each for each in counts)
+        weight = math.log(1 + (len(counts) - having + 0.5) / (having + 0.5))
+        for i, each in enumerate(counts):
+            if word in each:
+                length = 1 - _B + _B * each.total() / average
+                scores[i] += weight * each[word] * (_K1 + 1) / (each[word] + _K1 * length)
+    return sorted((i for i in scores if scores[i] > 0), key=lambda i: (-scores[i], i))
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, also those in names."""
+    return re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).casefold())
 
 
 def _view(tools: Any, change: Callable[[list[AnyTool]], list[AnyTool]]) -> ToolView:
