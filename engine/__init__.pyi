@@ -1,4 +1,5 @@
 from .agent_module import AgentModule as AgentModule
+from .children.calls import child_loader as child_loader
 from .children.calls import child_state as child_state
 from .children.calls import run_child as run_child
 from .children.calls import start_child as start_child

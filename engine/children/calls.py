@@ -11,6 +11,7 @@ from typing import Any, cast
 import orjson
 
 from ...tasks import Task, TaskBudget, as_task
+from ...traces import Trace
 from ...traces.errors import UsageError
 from ...traces.file.record import CHILD_STATE, RUN_CHILD, START_CHILD, WAIT_CHILD
 from ..concurrency.tasks import Job
@@ -24,6 +25,7 @@ from ..errors import NoRunError
 from ..loop.decision import check_wait
 from ..loop.stop_criteria import StopCriteria
 from ..module import Module
+from ..replay.recorded_host import ServedRun
 from ..result import RunResult
 from ..run.begin_and_end import execute
 from ..run.live_run import LiveRun
@@ -144,6 +146,17 @@ async def wait_child(label: str, *, seconds: float | None = None, value: Reads =
         return (await registry_of(call).wait(label, call, seconds, value)).to_dict()
 
     return ChildResult.from_dict(await _outcome(call, wait))
+
+
+def child_loader(run_id: str) -> Callable[[], Trace]:
+    """Return a function that loads the trace of a child run.
+
+    It works after the run's end, too. Raises NoRunError outside of a run.
+    """
+    host = _frame("child_loader").host
+    if isinstance(host, LiveRun):
+        return lambda: host.writer.trace().relative(run_id)
+    return partial(cast(ServedRun, host).relative, run_id)
 
 
 def _frame(name: str) -> Frame:

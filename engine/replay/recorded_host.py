@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 import orjson
 
-from ...traces import Step
+from ...traces import Step, Trace
 from ...traces.errors import DivergenceError
 from ..effects.call import Call
 from ..effects.context import Frame
@@ -24,9 +24,10 @@ class ServedRun:
     max_parallel = 32
     """No call runs, so any number has the same result."""
 
-    def __init__(self, run_id: str, seed: int, path: str, first_step: int, learn: Learn) -> None:
-        self.run_id = run_id
-        self.seed = seed
+    def __init__(self, trace: Trace, path: str, first_step: int, learn: Learn) -> None:
+        self.run_id = trace.run_id
+        self.seed = trace.header["seed"]
+        self.relative = trace.relative
         self.path = path
         self.first_step = first_step
         self.tools: dict[str, tuple[Callable[..., Any], EffectSpec]] = {}

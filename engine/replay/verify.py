@@ -79,7 +79,7 @@ class _Verification:
         self.module = module
         self.parent = trace.header.get("parent")
         path, first_step = (self.parent or {}).get("path", ""), (trace.first_state or {}).get("current_step", 0)
-        self.host = ServedRun(trace.run_id, trace.header["seed"], path, first_step, learn)
+        self.host = ServedRun(trace, path, first_step, learn)
         self.found: list[Divergence] = []
         self.version = module.state_class.model_fields["schema_version"].default
         self.other: Divergence | None = None

@@ -6,12 +6,12 @@ from contextlib import AbstractAsyncContextManager
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, Unpack, cast, overload
-from uuid import UUID, uuid4
+from uuid import UUID, uuid5
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_serializer, field_validator, model_validator
 from typing_extensions import TypeVar as DefaultTypeVar
 
-from ...engine import UNANSWERED, Engine, RuntimeBudget
+from ...engine import UNANSWERED, Engine, RuntimeBudget, in_run
 from ...traces import Trace
 from ...traces.errors import UsageError
 from .chat.files import Goal
@@ -32,6 +32,7 @@ from .loop.policy import approval_hooks, as_policy, check_names, hooks_of
 from .loop.setup import Setup
 from .modes.mode import ToolMode
 from .outputs import OutputSpec, spec_of
+from .runs.child import refuse_in_run, run_as_child
 from .runs.derived_runs import Deps, DerivedRuns, Edit, TraceLike
 from .runs.options import (
     AgentOptions,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 D = DefaultTypeVar("D", default=Any)
 Streamed: TypeAlias = AbstractAsyncContextManager[AsyncIterator[AgentEvent]]
+_NAMESPACE = UUID("3f8e4f0c-9a55-5b0e-8f57-41f0b1a2c6d7")
 
 
 class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
@@ -77,7 +79,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         tags: words to find the agent by; "agent" is always among them.
         label: another name, for display.
         concurrency: how many goals `batch` works on at once.
-        agent_id: the agent's id; copies keep it.
+        agent_id: the agent's id, by default derived from its name; copies keep it.
         model: a generator, or the identifier of one, such as "openai/gpt-4o"; of several, the next is asked if one
             fails, see `Fallback`.
         instructions: the text of the system message, or a function of the state or of a RunContext that returns it in
@@ -123,7 +125,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     tags: list[str] = Field(default_factory=lambda: ["agent"])
     label: str | None = None
     concurrency: int = Field(default=1, ge=1)
-    agent_id: UUID = Field(default_factory=uuid4)
+    agent_id: UUID = Field(default_factory=lambda data: uuid5(_NAMESPACE, data.get("name", "")))
     model: str | Generator | Sequence[str | Generator] | None = None
     instructions: str | Callable[..., Any] | None = None
     settings: GenerateParams | dict[str, Any] | Callable[..., Any] | None = None
@@ -408,7 +410,14 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         Errors of models and tools are events of the trajectory and are not raised. A run that waits for an answer has
         no AgentEnd yet; see `resume`. If the caller is cancelled, the run is recorded as cancelled and the cancellation
         propagates.
+
+        Inside a run (in a tool, a hook or a function of the state), the run is a child run: it has its own
+        conversation, and is part of the outer run's trace, stream and budget. It gets the outer run's `deps` and
+        policy, unless it has its own. Raises UsageError for `reset=False`, a trajectory to continue, and engine options
+        that are the outer run's.
         """
+        if in_run():
+            return await run_as_child(self, goal, reset, trajectory, deps)
         return await Running(self, goal, reset, trajectory, deps=deps).run()
 
     @overload
@@ -437,6 +446,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         If the goal is None, the stream can `resume` or `fork` a run: `agent.stream(None, resume=trace, value="yes")`.
         `how` are then the other arguments of these methods, and the run's trajectory becomes the agent's.
         """
+        refuse_in_run(self.name, "stream")
         own = [
             n
             for n, v in (("reset", not reset), ("trajectory", trajectory), ("message_metadata", message_metadata))
@@ -566,8 +576,12 @@ def _flattened(items: Any) -> list[Any]:
         return []
     if isinstance(items, list | tuple):
         return [one for item in items for one in _flattened(item)]
+    if isinstance(items, Agent):
+        return [items.as_tool()]
     if isinstance(items, Tool | Toolset) or (not isinstance(items, type) and discover_tools_on_obj(items)):
         return [items]
     if callable(items):
         return cast(list[Any], as_tools(items))
-    raise ValueError(f"a tool must be a Tool, a Toolset, a function or an object with tool methods, got {items!r:.80}")
+    raise ValueError(
+        f"a tool must be a Tool, a Toolset, an Agent, a function or an object with tool methods, got {items!r:.80}"
+    )

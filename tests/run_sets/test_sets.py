@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anyio
 import pytest
@@ -241,8 +242,7 @@ def test_other_arguments_of_a_module_or_an_agent_are_refused(tmp_path: Path) -> 
         run_set(Weighed(3, None, call=print), tasks, where)
     assert "has changed" in run_set(Weighed(3), tasks, where, changed="keep").notes[0]
     assert run_set(Weighed(3), tasks, where).notes == ()
-    agents = [Agent(name="a", model="m", instructions=text) for text in ("one", "one", "two")]
-    assert agents[0].agent_id != agents[1].agent_id
+    agents = [Agent(name="a", model="m", instructions=text, agent_id=uuid4()) for text in ("one", "one", "two")]
     first, same, other_agent = map(code_of, agents)
     assert first == same
     assert [key for key in first.arguments if first.arguments[key] != other_agent.arguments[key]] == ["instructions"]

@@ -231,6 +231,10 @@ async def runs_with_deps(agents: Agent[City, Db], plain: Agent) -> None:
     assert_type(agents.with_(max_steps=3), Agent[City, Db])
     async with agents.stream("go", deps=Db("x")) as events, agents.stream(None, resume="run", deps=Db("x")):
         assert_type(await anext(events), AgentEvent)
+    assert_type((await Agent(name="a", tools=[agents]).run("go", deps=Db("x"))).output, str)
+    assert_type((await Agent(name="a", tools=[plain]).run("go")).output, str)
+    asked = agents.as_tool("ask", parameters=City)
+    assert_type((await Agent(name="a", tools=[asked]).run("go", deps=Db("x"))).output, str)
     for factory in (Agent(name="a", tools=[find], deps=open_db), Agent(name="a", tools=[find], deps=borrowed_db)):
         assert_type((await factory.run("go")).output, str)
         assert_type((await factory.run("go", deps=Db("x"))).output, str)

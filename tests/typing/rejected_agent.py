@@ -72,6 +72,8 @@ async def runs(desk: Agent[str, Db]) -> None:
     await found.sample("go", 3)  # expect: call-arg
     found.stream("go", dep=Db("x"))  # expect: call-arg
     await Agent(name="t", tools=[double]).run("go", deps=3).output  # expect: attr-defined
+    await Agent(name="t", tools=[desk]).run("go")  # expect: call-arg
+    await desk.run("go", deps=None)  # expect: arg-type
     plain: Agent = found  # expect: assignment
     wrong: Agent[str, Db] = Agent(name="t", tools=[cached, double])  # expect: list-item
     Agent(name="t", tools=[cached], deps=open_db)  # expect: arg-type

@@ -25,7 +25,7 @@ from .compaction import capabilities_of
 from .decide import Deciding, is_live
 from .per_turn import PerTurn
 from .reduce import is_empty, reduce_turn
-from .setup import Setup
+from .setup import Setup, in_turn_of
 from .state import AgentFacts, AgentState
 from .turn import Turn
 
@@ -155,7 +155,8 @@ class AgentLoop(AgentModule[AgentState]):
         Verification returns it as a turn, since runs have committed such turns up to version 0.1.
         """
         deciding = Deciding(self.setup, state)
-        turn = await deciding.turn()
+        with in_turn_of(self.setup):
+            turn = await deciding.turn()
         if deciding.failure is not None and is_live():
             used = {} if turn.used is None else {"usage": usage_to_dict(turn.used)}
             emit("generation_failed", error=turn.error, requests=turn.requests, **used)
@@ -164,7 +165,8 @@ class AgentLoop(AgentModule[AgentState]):
 
     async def act(self, state: AgentState, decision: Decision) -> Observation:
         """Run the calls of the model's answer."""
-        return await observed(self.setup, self.tools, state, decision)
+        with in_turn_of(self.setup):
+            return await observed(self.setup, self.tools, state, decision)
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
         """Return the module of a background sub-agent from its toolset."""

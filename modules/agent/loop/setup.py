@@ -1,6 +1,8 @@
 """An Agent's configuration for one run, fixed when its module is made."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from inspect import Signature
@@ -169,6 +171,22 @@ def _is_offered(name: str, when: When, state: AgentState) -> bool:
 
 
 _uuid = lru_cache(maxsize=64)(UUID)
+_current: ContextVar[Setup | None] = ContextVar("refold_current_setup", default=None)
+
+
+def current_setup() -> Setup | None:
+    """Return the configuration of the agent whose turn calls this."""
+    return _current.get()
+
+
+@contextmanager
+def in_turn_of(setup: Setup) -> Iterator[None]:
+    """Make `setup` the current configuration inside the block."""
+    token = _current.set(setup)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def renderer(mode: ToolMode, output: OutputMode | None = None, spec: OutputSpec | None = None) -> Render | None:

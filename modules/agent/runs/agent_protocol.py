@@ -12,6 +12,7 @@ from ....engine import Engine
 from ..events import AgentEvent, AgentStep
 from ..generators.protocol import Generator
 from ..hooks.hook import Hook
+from ..loop.module import AgentLoop
 from ..outputs import OutputSpec
 from ..trajectory.trajectory import Out, Trajectory
 from .options import AgentOptions
@@ -27,6 +28,9 @@ class RunsGoals(Protocol[Out]):
     tools: list[Any]
     engine: AgentOptions | None
     trajectory: Trajectory[Any]
+    description: str
+    policy: Any
+    deps: Any
 
     @property
     def system_prompt(self) -> str | None:
@@ -48,6 +52,12 @@ class RunsGoals(Protocol[Out]):
         """See Agent."""
 
     def reset(self) -> Trajectory[Out]:
+        """See Agent."""
+
+    def module(self, *, deps: Any = None) -> AgentLoop:
+        """See Agent."""
+
+    def with_(self, **overrides: Any) -> "RunsGoals[Any]":
         """See Agent."""
 
     @property

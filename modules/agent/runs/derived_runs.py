@@ -5,13 +5,16 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
 
+from pydantic import BaseModel
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from ....engine import UNANSWERED, run_blocking
 from ....traces import Trace
 from ..chat.files import Goal
+from ..tools import Tool
 from ..trajectory.trajectory import Out, Trajectory
 from .batch import Batch, run_batch, stream_batch
+from .child import refuse_in_run, tool_of
 from .options import ForkOptions, ResumeOptions, RunOptions, SampleOptions
 from .sampling import Reward, Samples, sample, sample_forks
 from .task import AgentTask
@@ -40,8 +43,9 @@ class DerivedRuns(Generic[Out, Deps]):
     ) -> Trajectory[Any]:
         """Run a goal to its end without an event loop; see `run`.
 
-        Raises UsageError inside a running event loop.
+        Raises UsageError inside a running event loop, and inside a run.
         """
+        refuse_in_run(cast(Any, self).name, "run_sync")
         how: Any = {"reset": reset, "trajectory": trajectory, "deps": deps}
         return run_blocking(lambda: cast(Any, self).run(goal, **how), "await agent.run(...)")
 
@@ -169,6 +173,22 @@ class DerivedRuns(Generic[Out, Deps]):
         starts, and none starts without. See `sample` for the other arguments.
         """
         return await sample_forks(cast(Any, self), trace, n, at, reward, concurrency, deps)
+
+    def as_tool(
+        self, name: str | None = None, description: str | None = None, parameters: type[BaseModel] | None = None
+    ) -> Tool[..., Any, Deps]:
+        """Return the agent as a tool of another agent.
+
+        `tools=[agent]` makes the same tool. A call is a child run of the calling run. Its result is the agent's output,
+        as text or JSON, or the reason why there is none.
+
+        Args:
+            name: the tool's name; by default the agent's.
+            description: the description for the calling model; by default the agent's.
+            parameters: the arguments that the calling model passes; by default one text, `task`. The agent gets them as
+                JSON, and as inputs.
+        """
+        return tool_of(cast(Any, self), name, description, parameters)
 
     def task(self, *, name: str | None = None) -> AgentTask[Out]:
         """Return the agent as a callable task: goal in, trajectory out."""

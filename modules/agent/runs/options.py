@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     D = DefaultTypeVar("D", default=Any)
     PerTurnOf: TypeAlias = Callable[[AgentState], T | Awaitable[T]] | Callable[[RunContext[D]], T | Awaitable[T]]
     SettingsDict: TypeAlias = GenerateParams | Mapping[str, Any]
+    D_contra = TypeVar("D_contra", contravariant=True)
 
     class AgentOptions(CommonOptions, total=False):
         """Options of `Engine`, with `budget` also as a dict, and `heartbeat`."""
@@ -52,7 +53,12 @@ if TYPE_CHECKING:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
 
-    OneTool: TypeAlias = Tool[..., Any, D] | Toolset | Function
+    class BecomesTool(Protocol[D_contra]):
+        """An Agent, by its method `as_tool`."""
+
+        def as_tool(self) -> Tool[..., Any, D_contra]: ...  # noqa: D102
+
+    OneTool: TypeAlias = Tool[..., Any, D] | BecomesTool[D] | BecomesTool[None] | Toolset | Function
     Tools: TypeAlias = Sequence[OneTool[D] | Sequence[OneTool[D]]] | OneTool[D]
     MakeDeps: TypeAlias = (
         Callable[[], D] | Callable[[], Awaitable[D]] | Callable[[], AbstractAsyncContextManager[D, bool | None]]

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from ....engine import ChildResult, RunStatus, RunUsage, StopReason
+from ....engine import ChildResult, RunStatus, StopReason
 from ..chat.json_forms import usage_to_dict
 from ..chat.messages import Message
-from ..chat.usage import Usage
 from ..loop.state import AgentState
 from ..tools.results.outcome import SUBAGENT_COST, USED
+from ..trajectory.recorded_child import usage_of
 
 _WHY = {
     StopReason.budget_tokens: "the budget's tokens were used up",
@@ -21,9 +21,16 @@ _AS_FINISHED = (StopReason.max_steps, StopReason.budget_steps, StopReason.stagna
 
 
 def last_words(state: AgentState) -> dict[str, Any]:
-    """Return the model's last text, and the error of a failed run."""
+    """Return a run's last text, its output and its error.
+
+    `answered` is true if the text ends the conversation.
+    """
     said = (message.content for message in reversed(state.messages) if message.role == "assistant")
-    return {"said": next((text for text in said if text), ""), "error": state.error}
+    found: dict[str, Any] = {"said": next((text for text in said if text), ""), "error": state.error}
+    last = state.messages[-1] if state.messages else None
+    if last is not None and last.role == "assistant" and not last.tool_calls:
+        found["answered"] = True
+    return found if state.output is None else {**found, "output": state.output.to_dict()}
 
 
 def report(name: str, task: str, child: ChildResult, timeout: float | None, *, counts: bool = True) -> Message:
@@ -51,10 +58,11 @@ def report(name: str, task: str, child: ChildResult, timeout: float | None, *, c
     return Message("tool", _cut_short(what, task, child, said), metadata=facts)
 
 
-def usage_of(used: RunUsage) -> Usage:
-    """Return a run's usage as an Agent's Usage."""
-    cost = None if used.unpriced else used.cost
-    return Usage(input_tokens=used.tokens_in, output_tokens=used.tokens_out, total_tokens=used.tokens, cost_usd=cost)
+def unsuccessful(child: ChildResult) -> str:
+    """Return why a child run has no result, with its last text."""
+    said = (child.value or {}).get("said")
+    why = f"failed: {_error(child)}" if child.status is RunStatus.failed else f"stopped: {_why(child)}"
+    return f"{why}\n\nLast message: {said}" if said else why
 
 
 def _finished(name: str, task: str, child: ChildResult, said: str) -> str:

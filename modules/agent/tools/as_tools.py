@@ -13,7 +13,7 @@ from .toolset import Toolset, discover_tools_on_obj
 
 
 def as_tools(items: Any) -> list[Tool[..., Any]]:
-    """Return the tools of Tools, Toolsets, objects, functions and lists of these.
+    """Return the tools of Tools, Toolsets, Agents, objects, functions and lists.
 
     Objects are those with tool methods. The order is kept. Raises ToolDefinitionError for a function that cannot be a
     tool, and for a text, a mapping, or a model other than a Toolset.
@@ -28,9 +28,11 @@ def as_tools(items: Any) -> list[Tool[..., Any]]:
         isinstance(member, ToolMethod) for cls in type(items).__mro__ for member in vars(cls).copy().values()
     ):
         return discover_tools_on_obj(items)
+    if hasattr(items, "as_tool"):
+        return [items.as_tool()]
     if not callable(items) and isinstance(items, str | bytes | Mapping | BaseModel):
         kind = type(items).__name__
-        told = "give its `tools`" if hasattr(items, "all_tools") else "give a function, a Tool or a Toolset"
+        told = "give a function, a Tool or a Toolset"
         raise ToolDefinitionError(kind, f"a value of the type {kind} is neither a tool nor a list of tools; {told}")
     if not callable(items) and isinstance(items, Iterable):
         return [tool for item in items for tool in as_tools(item)]

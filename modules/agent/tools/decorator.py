@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Concatenate, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 from ....engine import ask, effect
 from .context import current_tool_call
 from .function_names import names_around
+from .results.execution import marks_of
 from .run_context import RunContext
 from .tool_class import Approve, Catch, P, R, Tool, When
 
@@ -22,6 +24,8 @@ class _Settings(TypedDict, total=False):
     truncate: int | None
     approve: Approve | None
     when: When | None
+    idempotent: bool
+    timeout: float | None
 
 
 class _Decorator(Protocol):
@@ -51,6 +55,8 @@ def tool(
     truncate: int | None = None,
     approve: Approve | None = None,
     when: When | None = None,
+    idempotent: bool = False,
+    timeout: float | None = None,
 ) -> Any:
     """Make a Tool from a function: `@tool`, or `@tool(name=..., ...)`.
 
@@ -66,12 +72,17 @@ def tool(
         approve: whether a person must approve a call: True, or a function of the arguments and the run's state that
             returns a bool or the reason.
         when: whether the model sees the tool in a turn: a pure function of the run's state. By default always.
+        idempotent: whether a call that a crash cut off may run again; see `effect`. True suits tools that only read,
+            or that only run other agents.
+        timeout: seconds that a call may take.
 
     Raises ToolDefinitionError for a function that JSON arguments cannot be passed to.
     """
     names = names_around(sys._getframe(1))
 
     def make(fn: Callable[P, R]) -> Tool[P, R]:
+        if idempotent or timeout is not None:
+            fn = _marked(fn, idempotent, timeout)
         settings: Any = {"name": name, "description": description, "catch": catch, "truncate": truncate}
         made: Tool[P, R] = (
             fn.with_(**settings) if isinstance(fn, Tool) else Tool.from_callable(fn, **settings, names=names)
@@ -79,6 +90,19 @@ def tool(
         return made if approve is None and when is None else made.with_(approve=approve, when=when)
 
     return make(func) if func is not None else make
+
+
+def _marked(fn: Callable[P, R], idempotent: bool, timeout: float | None) -> Callable[P, R]:
+    """Return the function with marks of `@effect` in addition to its own."""
+    if isinstance(fn, Tool):
+        made = fn.clone()
+        made.fn = _marked(partial(fn.fn), idempotent, timeout)
+        return made
+    known = marks_of(fn)
+    own = {} if known is None else {"usage": known.usage, "tokens": known.tokens, "name": known.name}
+    idempotent = idempotent or (known is not None and known.idempotent)
+    timeout = known.timeout if timeout is None and known is not None else timeout
+    return effect(idempotent=idempotent, timeout=timeout, **own)(fn)
 
 
 def external(

@@ -53,6 +53,7 @@ from .last_run import RunStanding, answer_of, end_of, error_at_end, may_have_ans
 from .last_run import last_run as events_of_last_run
 from .lazy_run import EventsNeeded, LazyRun
 from .projector import events_of
+from .recorded_child import RecordedChild
 from .tables import rows_of, summary_of
 
 Out = DefaultTypeVar("Out", default=str, covariant=True)
@@ -116,7 +117,9 @@ class Trajectory(BaseModel, Generic[Out]):
 
     _trace: Trace | None = PrivateAttr(default=None)
     _output_spec: OutputSpec | None = PrivateAttr(default=None)
-    _taken: LazyRun | None = PrivateAttr(default=None)
+    _child: RecordedChild | None = PrivateAttr(default=None)
+    """The last run, if it is a child whose trace is not loaded."""
+    _taken: LazyRun | RecordedChild | None = PrivateAttr(default=None)
     """The run added last; its events follow `_known` once made."""
     _known: list[AgentEvent] = PrivateAttr(default_factory=list)
     """The events before the lazy run's events."""
@@ -152,15 +155,20 @@ class Trajectory(BaseModel, Generic[Out]):
         return copy
 
     @property
-    def _lazy_run(self) -> LazyRun | None:
+    def _lazy_run(self) -> LazyRun | RecordedChild | None:
         return None if "events" in self.__dict__ else self._taken
 
-    def take(self, run: LazyRun) -> None:
+    def take(self, run: LazyRun | RecordedChild) -> None:
         """Append a run that has just ended or waits."""
-        self.follow(run.trace)
+        if isinstance(run, RecordedChild):
+            self.last_run, self._trace, self._child = run.standing, None, run
+        else:
+            self.follow(run.trace)
         self._known, self._taken = self.events, run
         del self.__dict__["events"]
-        if _BLOB in run.trace.file.data:  # the blobs may be deleted before the events are made
+        if (
+            isinstance(run, LazyRun) and _BLOB in run.trace.file.data
+        ):  # the blobs may be deleted before the events are made
             self.events  # noqa: B018
 
     @property
@@ -169,12 +177,12 @@ class Trajectory(BaseModel, Generic[Out]):
 
         Raises UsageError if there is none: the trajectory was made by hand or loaded, or nothing has run yet.
         """
-        if self._trace is None:
+        if (trace := self.trace_or_none) is None:
             raise UsageError(
                 "this trajectory has no trace: it was made by hand or loaded, or nothing has run yet; "
                 "trace_or_none is None then"
             )
-        return self._trace
+        return trace
 
     @trace.setter
     def trace(self, trace: Trace | None) -> None:
@@ -186,6 +194,8 @@ class Trajectory(BaseModel, Generic[Out]):
 
         A trajectory that was made by hand or loaded has no trace.
         """
+        if self._trace is None and self._child is not None:
+            self._trace = self._child.load()
         return self._trace
 
     @property
@@ -362,6 +372,8 @@ class Trajectory(BaseModel, Generic[Out]):
         Its cost is None if a price is unknown. With an `assumed_price` in the last run's budget, the cost is what this
         budget counted, and `is_lower_bound` is true.
         """
+        if isinstance(lazy := self._lazy_run, RecordedChild) and not self._known:
+            return lazy.usage
         total = Usage.total(step.usage for step in self.steps if step.usage is not _NOTHING)
         least = None if self.last_run is None else self.last_run.least_cost
         if total.cost_usd is not None or not least:

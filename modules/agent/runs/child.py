@@ -1,0 +1,125 @@
+"""Runs of an Agent inside another run, and Agents as tools."""
+
+from contextlib import nullcontext
+from typing import Annotated, Any
+
+from pydantic import BaseModel
+
+from ....engine import ChildResult, RunStatus, RuntimeBudget, child_loader, effect, in_run, new_id, run_child
+from ....tasks import Task
+from ....traces.errors import UsageError
+from ..chat.files import Goal, task_of
+from ..chat.messages import Message
+from ..chat.usage_scope import spent
+from ..events import AgentEnd
+from ..loop.decide import is_live
+from ..loop.setup import current_setup
+from ..subagents.report import last_words, unsuccessful
+from ..tools import Tool
+from ..trajectory.recorded_child import RecordedChild, usage_of
+from ..trajectory.trajectory import Out, Trajectory
+from .agent_protocol import RunsGoals
+from .options import budget_of
+from .run import entered, tell_end
+
+_OPTIONS = ("budget", "heartbeat")
+"""The options of an Agent's engine that apply to its runs inside other runs."""
+
+
+async def run_as_child(
+    agent: RunsGoals[Out], goal: Goal, reset: bool, trajectory: Trajectory[Any] | None, deps: Any
+) -> Trajectory[Out]:
+    """Run a goal as a child of the current run; see `Agent.run`."""
+    if not reset or (trajectory is not None and trajectory.events):
+        raise UsageError(
+            f"The agent {agent.name!r} can't continue a conversation inside a run: its run there is a child run with "
+            "its own conversation. To fix: leave out reset= and trajectory=, and put what it must know into the goal."
+        )
+    task = task_of(goal)
+    result = await _result(agent, task, deps)
+    child = RecordedChild(result, child_loader(result.run_id), agent.generator)
+    found: Trajectory[Out] = Trajectory() if trajectory is None else trajectory
+    found.agent_id, found.system_prompt = agent.agent_id, agent.system_prompt
+    found.read_output_as(agent.output_spec)
+    found.take(child)
+    if is_live() and any(hook.listens_to(AgentEnd) for hook in agent.all_hooks):
+        await tell_end(agent, found.events[-1:])
+    return found
+
+
+async def _result(agent: RunsGoals[Any], task: Task, deps: Any) -> ChildResult:
+    """Run a task as a child, and return its ChildResult.
+
+    The child has the dependencies and the policy of the calling run, unless it has its own.
+    """
+    options = agent.engine or {}
+    if refused := sorted(options.keys() - _OPTIONS):
+        raise UsageError(
+            f"The agent {agent.name!r} has the engine options {', '.join(refused)}; inside a run, these are the outer "
+            f"run's. To fix: use a copy without them, {agent.name}.with_(engine=None)."
+        )
+    inputs = {**task.inputs, "session_id": new_id(), "agent_id": str(agent.agent_id)}
+    task = task.model_copy(update={"inputs": inputs})
+    budget = budget_of(options, RuntimeBudget(max_steps=agent.max_steps))
+    outer = current_setup()
+    policy = None if outer is None or agent.policy is not None else outer.policy
+    if deps is None and agent.deps is None and outer is not None:
+        deps = outer.current_deps()
+    async with entered(agent.tools) if is_live() else nullcontext():
+        module = (agent if policy is None else agent.with_(policy=policy)).module(deps=deps)
+        result = await run_child(module, task, name=agent.name, budget=budget, value=last_words)
+    spent(usage_of(result.usage))
+    return result
+
+
+def refuse_in_run(name: str, method: str) -> None:
+    """Raise UsageError inside a run, which could not record the call."""
+    if in_run():
+        raise UsageError(
+            f"agent.{method}() of the agent {name!r} can't be used inside a run, which would not record it. "
+            "To fix: use `await agent.run(goal)` in an async function; it is a child run."
+        )
+
+
+class AgentTool:
+    """An Agent as a tool: each call is a child run.
+
+    `on_task` and `on_arguments` are the tool's function.
+    """
+
+    def __init__(self, agent: RunsGoals[Any], parameters: type[BaseModel] | None = None) -> None:
+        self.agent = agent
+        self.parameters = parameters
+
+    @effect(idempotent=True)
+    async def on_task(
+        self, task: Annotated[str, "What the agent is to do, with all that it has to know: it sees nothing else."]
+    ) -> Any:
+        """Run the agent on a task, and return its output."""
+        return await self._answer(Task(objective=task))
+
+    @effect(idempotent=True)
+    async def on_arguments(self, **arguments: Any) -> Any:
+        """Run the agent on arguments: its task, as JSON, and inputs."""
+        assert self.parameters is not None
+        given = self.parameters.model_validate(arguments)
+        return await self._answer(Task(objective=given.model_dump_json(), inputs=given.model_dump(mode="json")))
+
+    async def _answer(self, task: Task) -> str | Message:
+        result = await _result(self.agent, task, None)
+        if result.status is RunStatus.completed:
+            return result.final_result or ""
+        text = f"{self.agent.name} {unsuccessful(result)}"
+        return Message("tool", text, metadata={"error": text, "error_type": "SubAgentError"})
+
+
+def tool_of(
+    agent: RunsGoals[Any], name: str | None, description: str | None, parameters: type[BaseModel] | None
+) -> Tool[..., Any]:
+    """Return an agent as a tool; see `Agent.as_tool`."""
+    name, of_agent = name or agent.name, AgentTool(agent, parameters)
+    description = description or agent.description or f"Hands a task to the agent {agent.name}."
+    if parameters is None:
+        return Tool.from_callable(of_agent.on_task, name=name, description=description)
+    schema = parameters.model_json_schema()
+    return Tool(name=name, description=description, parameters_schema=schema, fn=of_agent.on_arguments)

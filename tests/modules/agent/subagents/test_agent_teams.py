@@ -1,0 +1,335 @@
+"""Agents as tools and runs inside runs: child runs of the calling run, its trace, budget and dependencies."""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from refold import AgentModule, Decision, Engine, RuntimeBudget, StateSchema, Task
+from refold.modules.agent import (
+    Agent,
+    FunctionGenerator,
+    GenerateParams,
+    Message,
+    RunContext,
+    ToolCall,
+    Trajectory,
+    tool,
+)
+from refold.modules.agent.chat.usage import Usage
+from refold.modules.agent.events import AgentEnd, ToolEnd, ToolStart
+from refold.modules.agent.generators import Generation
+from refold.modules.agent.hooks import hook
+from refold.modules.agent.loop.state import AgentState
+from refold.modules.agent.reactions import RetryWithFeedback
+from refold.testing import check_resume
+from refold.traces import Trace, family
+
+pytestmark = pytest.mark.anyio
+USED = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=0.01)
+
+
+class Bill(BaseModel):
+    number: int
+    paid: bool = True
+
+
+def scripted(*answers: Any) -> FunctionGenerator:
+    """The n-th turn of a run gives the n-th answer: a text, or calls; each uses 15 tokens."""
+
+    def answer(messages: Sequence[Message], params: GenerateParams) -> Generation:
+        said = answers[sum(message.role == "assistant" for message in messages)]
+        text, calls = ("", said) if isinstance(said, list) else (said, None)
+        return Generation(message=Message("assistant", text, tool_calls=calls), usage=USED)
+
+    return FunctionGenerator(answer)
+
+
+def call(name: str, id: str = "c1", **arguments: Any) -> ToolCall:
+    return ToolCall.of(id, name, arguments)
+
+
+@tool(idempotent=True)
+async def invoice(n: int) -> str:
+    """Looks an invoice up."""
+    return f"invoice {n} paid"
+
+
+def billing(**settings: Any) -> Agent:
+    settings = {"tools": [invoice], "description": "Knows invoices.", **settings}
+    return Agent(name="billing", model=scripted([call("invoice", n=7)], "It is paid."), **settings)
+
+
+def results(trajectory: Trajectory[Any]) -> list[str]:
+    return [message.content for message in trajectory.messages if message.role == "tool"]
+
+
+def children(trajectory: Trajectory[Any]) -> list[Trace]:
+    return [trajectory.trace.relative(kin.run_id) for kin in family(trajectory.trace).run.calls]
+
+
+async def assert_verified(agent: Agent[Any], trajectory: Trajectory[Any]) -> None:
+    assert await agent.make_engine().averify(trajectory.trace) == []
+
+
+# an agent as a tool
+
+
+async def test_an_agent_in_tools_is_a_tool_whose_call_is_a_child_run() -> None:
+    lead = Agent(name="lead", model=scripted([call("billing", task="is 7 paid?")], "All paid."), tools=[billing()])
+    (definition,) = [each.definition.function for each in lead.all_tools]
+    assert (definition.name, definition.description) == ("billing", "Knows invoices.")
+    assert (definition.parameters or {})["required"] == ["task"]
+    trajectory = await lead.run("check 7")
+    assert (trajectory.answer, results(trajectory)) == ("All paid.", ["It is paid."])
+    (child,) = children(trajectory)
+    assert (child.header["parent"]["name"], child.header["task"]["objective"]) == ("billing", "is 7 paid?")
+    assert trajectory.usage.total_tokens == 4 * 15
+    assert trajectory.trace.end["usage"]["tokens_in"] == 4 * 10
+    await assert_verified(lead, trajectory)
+    assert await Engine(billing().module()).averify(child) == []
+
+
+async def test_the_end_of_the_call_has_its_cost_and_an_agent_appended_later_is_a_tool_too() -> None:
+    lead = Agent(name="lead", model=scripted([call("billing", task="x")], "done"))
+    lead.tools.append(billing())
+    async with lead.stream("go") as events:
+        ends = [event async for event in events if isinstance(event, ToolEnd)]
+    assert [end.cost_usd for end in ends] == [pytest.approx(0.02)]
+
+
+async def test_as_tool_sets_name_description_and_parameters() -> None:
+    class Question(BaseModel):
+        number: int
+        urgent: bool = False
+
+    asked: list[str] = []
+
+    def answer(messages: Sequence[Message], params: GenerateParams) -> str:
+        asked.append(messages[-1].content)
+        return "yes"
+
+    clerk = Agent(name="clerk", model=FunctionGenerator(answer))
+    lead = Agent(
+        name="lead",
+        model=scripted([call("bills", "a", number=7), call("bills", "b", number="many")], "done"),
+        tools=[clerk.as_tool("bills", "Answers.", Question)],
+    )
+    trajectory = await lead.run("go")
+    assert asked == ['{"number":7,"urgent":false}']
+    good, bad = results(trajectory)
+    assert good == "yes"
+    assert "number" in bad
+    (child,) = children(trajectory)
+    assert child.final_state["inputs"] == {"number": 7, "urgent": False}
+
+
+async def test_a_typed_output_is_the_result_as_json() -> None:
+    clerk = Agent(name="clerk", output_type=Bill, model=scripted([call("final_result", number=7)]))
+    lead = Agent(name="lead", model=scripted([call("clerk", task="7?")], "done"), tools=[clerk])
+    assert results(await lead.run("go")) == ['{"number":7,"paid":true}']
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"max_steps": 1}, "billing stopped: its turns were used up"),
+        ({"model": scripted([call("invoice", n=7)])}, "billing failed: "),
+    ],
+)
+async def test_an_agent_without_a_result_says_why(settings: dict[str, Any], told: str) -> None:
+    lead = Agent(name="lead", model=scripted([call("billing", task="x")], "pity"), tools=[billing().with_(**settings)])
+    trajectory = await lead.run("go")
+    assert results(trajectory)[0].startswith(told)
+    assert trajectory.answer == "pity"
+
+
+def needy(name: str = "needy") -> Agent[str, Any]:
+    @tool(idempotent=True)
+    async def whose(run: RunContext[dict[str, str]]) -> str:
+        """Says whose it is."""
+        return run.deps["owner"]
+
+    return Agent(name=name, tools=[whose], model=scripted([call("whose")], "known"))
+
+
+async def test_an_agent_gets_the_dependencies_of_the_calling_run_unless_it_has_others() -> None:
+    seen: list[str] = []
+
+    @tool(idempotent=True)
+    async def both() -> str:
+        """Asks twice."""
+        for deps in (None, {"owner": "bob"}):
+            seen.extend(results(await needy().run("whose?", deps=deps)))
+        return "asked"
+
+    lead = Agent[str, Any](
+        name="lead", model=scripted([call("needy", "a", task="x"), call("both", "b")], "done"), tools=[needy(), both]
+    )
+    await lead.run("go", deps={"owner": "ada"})
+    assert seen == ["ada", "bob"]
+
+
+async def test_the_policy_of_the_calling_run_applies_to_agents_without_one() -> None:
+    model = scripted([call("billing", task="x")], "done")
+    lead = Agent(name="lead", model=model, tools=[billing()], policy={"name": "headless", "max_steps": 9})
+    (child,) = children(await lead.run("go"))
+    assert child.final_state["agent"]["policy"]["name"] == "headless"
+
+
+# a run in a run
+
+
+@tool(idempotent=True)
+async def compare(a: str, b: str) -> str:
+    """Asks the clerk twice at once."""
+    one, two = await asyncio.gather(billing().run(a), billing().run(b))
+    return f"{one.status} {one.answer} {len(two.messages)} {one.usage.total_tokens}"
+
+
+def comparing(**settings: Any) -> Agent:
+    return Agent(name="lead", model=scripted([call("compare", a="x", b="y")], "done"), tools=[compare], **settings)
+
+
+async def test_runs_in_a_tool_are_child_runs_of_the_call() -> None:
+    lead = comparing()
+    trajectory = await lead.run("go")
+    assert results(trajectory) == ["completed It is paid. 4 30"]
+    assert sorted(child.header["task"]["objective"] for child in children(trajectory)) == ["x", "y"]
+    assert trajectory.usage.total_tokens == 6 * 15
+    await assert_verified(lead, trajectory)
+
+
+async def test_the_children_spend_from_the_budget_of_the_run() -> None:
+    lead = comparing(engine={"budget": {"max_tokens": 50}})
+    trajectory = await lead.run("go")
+    assert trajectory.stop_reason == "budget_tokens"
+    assert trajectory.trace.end["usage"]["tokens_in"] <= 50
+
+
+async def test_the_trajectory_of_a_child_has_its_events_trace_and_output() -> None:
+    found: list[Trajectory[Bill]] = []
+    clerk = Agent(name="clerk", output_type=Bill, model=scripted([call("final_result", number=7)]))
+
+    @tool
+    async def ask(q: str) -> int:
+        """Asks the clerk."""
+        found.append(await clerk.run(q))
+        return found[-1].output.number
+
+    lead = Agent(name="lead", model=scripted([call("ask", q="which?")], "done"), tools=[ask])
+    trajectory = await lead.run("go")
+    (child,) = found
+    assert results(trajectory) == ["7"]
+    assert (child.output, child.status, child.error) == (Bill(number=7), "completed", None)
+    assert isinstance(child.events[-1], AgentEnd)
+    assert child.trace.run_id == children(trajectory)[0].run_id
+    assert clerk.trajectory.events == []
+
+
+async def test_a_run_in_a_hook_is_a_child_run() -> None:
+    @hook(ToolStart)
+    async def guard(event: ToolStart) -> RetryWithFeedback | None:
+        verdict = await Agent(name="guard", model=scripted("no")).run(event.tool_call.name)
+        return RetryWithFeedback(f"guard: {verdict.answer}", event.tool_call.id)
+
+    lead = Agent(name="lead", model=scripted([call("invoice", n=1)], "done"), tools=[invoice], hooks=[guard])
+    trajectory = await lead.run("go")
+    assert "guard: no" in results(trajectory)[0]
+    assert [child.header["parent"]["name"] for child in children(trajectory)] == ["guard"]
+    await assert_verified(lead, trajectory)
+
+
+class Deciding(AgentModule[StateSchema]):
+    """A module that asks an agent in `decide`, and looks into its messages."""
+
+    def init_state(self, task: str) -> StateSchema:
+        return StateSchema()
+
+    async def decide(self, state: StateSchema) -> Decision:
+        hint = await billing().run("hint?")
+        return Decision.final(f"{hint.answer} {hint.status} {len(hint.messages)}")
+
+    def reduce(self, state: StateSchema, decision: Decision, observation: Any) -> None: ...
+
+
+def test_a_run_in_decide_is_served_from_the_trace_when_it_runs_again() -> None:
+    result = Engine(Deciding()).run("go")
+    assert result.final_result == "It is paid. completed 4"
+    assert Engine(Deciding()).verify(result.trace) == []
+
+
+async def test_a_run_in_a_function_of_the_state_is_a_child_run() -> None:
+    async def instructions(state: AgentState) -> str:
+        return f"Hint: {(await Agent(name='sub', model=scripted('7')).run('hint?')).answer}"
+
+    lead = Agent(name="lead", model=FunctionGenerator(lambda messages, params: messages[0].content))
+    lead.instructions = instructions
+    trajectory = await lead.run("go")
+    assert trajectory.answer == "Hint: 7"
+    await assert_verified(lead, trajectory)
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (lambda agent: agent.run("x", reset=False), "can't continue a conversation inside a run"),
+        (
+            lambda agent: agent.with_(engine={"seed": 1}).run("x"),
+            r"engine options seed; .*billing.with_\(engine=None\)",
+        ),
+        (lambda agent: agent.stream("x").__aenter__(), "await agent.run"),
+    ],
+)
+async def test_what_a_run_in_a_run_cannot_have_is_refused(run: Callable[[Agent], Any], told: str) -> None:
+    @tool(catch=False)
+    async def ask() -> str:
+        """Asks."""
+        return str((await run(billing())).answer)
+
+    trajectory = await Agent(name="lead", model=scripted([call("ask")], "done"), tools=[ask]).run("go")
+    assert trajectory.error is not None
+    assert trajectory.error.type == "UsageError"
+    assert re.search(told, trajectory.error.message)
+
+
+async def test_a_sync_tool_is_told_to_await_the_run() -> None:
+    @tool
+    def ask() -> str:
+        """Asks."""
+        return str(billing().run_sync("x").answer)
+
+    trajectory = await Agent(name="lead", model=scripted([call("ask")], "done"), tools=[ask]).run("go")
+    assert "await agent.run(goal)" in results(trajectory)[0]
+
+
+async def test_batches_and_tasks_of_an_agent_are_child_runs_too() -> None:
+    @tool(idempotent=True)
+    async def all_of() -> list[str | None]:
+        """Asks about all."""
+        found = await billing().batch(["a", "b"], concurrency=2)
+        return [each.answer for each in [*found, await billing().task()("c")]]
+
+    lead = Agent(name="lead", model=scripted([call("all_of")], "done"), tools=[all_of])
+    trajectory = await lead.run("go")
+    assert sorted(child.header["task"]["objective"] for child in children(trajectory)) == ["a", "b", "c"]
+    assert results(trajectory) == ['["It is paid.","It is paid.","It is paid."]']
+
+
+def test_ids_of_agents_are_derived_from_their_names() -> None:
+    assert billing().agent_id == billing().agent_id != needy().agent_id
+    assert billing().with_(name="other").agent_id == billing().agent_id
+
+
+def lead() -> Agent:
+    """An agent that asks another as a tool, then two in a tool at once."""
+    answers = [call("billing", task="7")], [call("compare", "c2", a="x", b="y")], "done"
+    return Agent(name="lead", model=scripted(*answers), tools=[billing(), compare])
+
+
+def test_a_run_with_child_runs_is_resumed_from_every_record() -> None:
+    result = check_resume(lambda: lead().module(), Task(objective="go"), seed=3, budget=RuntimeBudget(max_steps=20))
+    assert result.final_result == "done"
