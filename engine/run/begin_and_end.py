@@ -95,7 +95,7 @@ def _log(result: RunResult[Any]) -> None:
             "Run %s waits for an answer. %s %s: engine.resume(trace, answer), Engine(..., on_wait=...), or refold "
             "resume%s",
             result.run_id,
-            printable(" ".join(str(each["prompt"]) for each in result.trace.waiting if each["prompt"])),
+            printable(" ".join(str(each["prompt"]) for each in result.trace.waiting if each["prompt"]), lines=True),
             "Answer {'ran': result}, {'failed': text} or {'retry': True} for each call" if is_unknown else "Answer it",
             f" {place}" if place is not None else "",
         )

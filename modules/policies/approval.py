@@ -26,7 +26,6 @@ async def asked(
     event: ToolStart,
     why: str,
     *,
-    session: str | None = None,
     somebody: bool = True,
     seconds: float | None = None,
     **told: Any,
@@ -34,17 +33,20 @@ async def asked(
     """Ask a person about the call, and deny the call without approval.
 
     If nobody can answer, the call is denied. An approval is valid only for this call with these arguments. An approval
-    "for the session" (`session`, otherwise the run) is valid for every call with the same name and arguments as long as
-    this process runs. Another process asks again. The person may also change the arguments, or give the result. After
-    `seconds` without an answer, the call is denied.
+    "for the session" (the conversation, otherwise the run) is valid for every call with the same name and arguments as
+    long as this process runs. Another process asks again. The person may also change the arguments, or give the result.
+    After `seconds` without an answer, the call is denied.
     """
     if (why_not := said_twice(event.tool_call)) is not None:
         return denied(event, why_not, **told)
     if not somebody:
         return denied(event, f"operator approval required, and no person can give it: {why}", **told)
+    turn = current_turn()
+    session, tool = (None, None) if turn is None else (turn.session_id, turn.tools.get(event.tool_call.name))
+    parameters = None if tool is None else cast(Mapping[str, Any], tool.parameters_schema)
     with with_people():
         response = await decision_on(
-            event.tool_call, why, session=session, seconds=seconds, parameters=_parameters(event.tool_call)
+            _as_read(event.tool_call, tool), why, session=session, seconds=seconds, parameters=parameters
         )
     by = response.by
     told |= {} if by is None else {"by": by}
@@ -81,16 +83,19 @@ def approval_hook(policy: Any) -> Hook:
         if not why:
             return None
         reason = why if isinstance(why, str) else f"{tool.name} needs an approval"
-        return await asked(event, reason, session=turn.session_id, somebody=somebody, seconds=seconds)
+        return await asked(event, reason, somebody=somebody, seconds=seconds)
 
     return Hook(approve, ToolStart, name="approve")
 
 
-def _parameters(call: ToolCall) -> Mapping[str, Any] | None:
-    """Return the schema of the arguments of the turn's call, or None."""
-    turn = current_turn()
-    found = None if turn is None else turn.tools.get(call.name)
-    return None if found is None else cast(Mapping[str, Any], found.parameters_schema)
+def _as_read(call: ToolCall, tool: Any) -> ToolCall:
+    """Return the call with the arguments that the tool will read."""
+    if tool is None:
+        return call
+    try:
+        return ToolCall.of(call.id, call.name, read_arguments(tool, call.arguments))
+    except ArgumentsRefused:
+        return call  # so does the tool
 
 
 def said_twice(call: ToolCall) -> str | None:

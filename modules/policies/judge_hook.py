@@ -123,7 +123,7 @@ class _Gate:
             return self._deny(case, decision.reason, **told)
         if self.ask_behavior == "deny":
             return self._deny(case, f"operator approval required: {decision.reason}", **told)
-        reaction = await asked(case.event, decision.reason, session=session_of(current_turn()), **told)
+        reaction = await asked(case.event, decision.reason, **told)
         if isinstance(reaction, RetryWithFeedback) and self.on_deny == "finish":
             return Finish(f"policy denied: {decision.reason}")
         return reaction

@@ -205,6 +205,28 @@ async def test_an_approval_depends_on_the_arguments_that_the_tool_will_get(text:
     assert trajectory.waiting or "occurs twice" in results(trajectory)[0]
 
 
+async def test_the_question_shows_the_arguments_that_will_run(caplog: pytest.LogCaptureFixture) -> None:
+    made = agent(ToolCall.of("a", "pay", '{"to": "ann", "amount": "900"}'))
+    waits = await made.run("pay")
+    assert str(waits.waiting[0].prompt).startswith('Allow pay(to="ann", amount=900)?\n')
+    assert asked(waits) == {"ann": waits.waiting[0].id}
+    assert "amount=900)?\nThe policy rule" in caplog.text
+
+
+@pytest.mark.parametrize("asks", ["rule", "tool"])
+async def test_an_approval_for_the_session_lasts_as_long_as_the_conversation(asks: str) -> None:
+    calls = [[call("ann")], "one", [call("ann")], "two"]
+    guarded = pay if asks == "rule" else tool(pay, approve=True)
+    policy = RULES if asks == "rule" else None
+    made = agent(model=ScriptedGenerator(calls), tools=[guarded], policy=policy)
+    waits = await made.run("pay")
+    first = await made.resume(waits.trace, "allow_session")
+    again = await made.run("again", reset=False, trajectory=first)
+    assert (again.waiting, again.answer) == ([], "two")
+    other = await made.run("another conversation")
+    assert len(other.waiting) == 1
+
+
 async def test_a_client_answers_the_calls_of_an_external_tool() -> None:
     made = agent(ToolCall.of("c1", "pick_day", {"city": "Rome"}), tools=[pick], policy=None)
     waits = await made.run("when?")
