@@ -101,18 +101,25 @@ class Context:
         return f"{type(self).__name__}()"
 
 
-class AgentInput(Context):
-    """One of the run's inputs by name, such as `AgentInput("goal")`."""
+class _Named(Context):
+    """A marker of a value by name."""
 
     if TYPE_CHECKING:
         name: str
 
-        def __new__(cls, name: str, *, default: Any = ...) -> Any: ...  # noqa: D102
+        def __new__(cls, name: str, *, default: Any = ...) -> Any: ...
     else:
 
         def __init__(self, name, *, default=_NONE):
             super().__init__(default=default)
             self.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class AgentInput(_Named):
+    """One of the run's inputs by name, such as `AgentInput("goal")`."""
 
     def resolve(self) -> Any:
         """Return the input; raise NoContextError if there is none."""
@@ -122,9 +129,6 @@ class AgentInput(Context):
             return inputs[self.name]
         known = f"the inputs are {', '.join(sorted(inputs))}" if inputs else "there are no inputs"
         return self._or_default(f"the input {self.name!r}", known)
-
-    def __repr__(self) -> str:
-        return f"AgentInput({self.name!r})"
 
 
 class CurrentTask(Context):
@@ -155,18 +159,8 @@ class CurrentToolCall(Context):
         return call if call is not None else self._or_default("the tool call", "no model has called this")
 
 
-class ContextFact(Context):
+class ContextFact(_Named):
     """A named fact of the run, set by the tools' runner."""
-
-    if TYPE_CHECKING:
-        name: str
-
-        def __new__(cls, name: str, *, default: Any = ...) -> Any: ...  # noqa: D102
-    else:
-
-        def __init__(self, name, *, default=_NONE):
-            super().__init__(default=default)
-            self.name = name
 
     def resolve(self) -> Any:
         """Return the fact; raise NoContextError if there is none."""
@@ -175,30 +169,14 @@ class ContextFact(Context):
             return context.facts[self.name]
         return self._or_default(f"the fact {self.name!r}", "nobody has set it")
 
-    def __repr__(self) -> str:
-        return f"ContextFact({self.name!r})"
 
-
-class EnvVar(Context):
+class EnvVar(_Named):
     """An environment variable, read when the tool is called."""
-
-    if TYPE_CHECKING:
-        name: str
-
-        def __new__(cls, name: str, *, default: Any = ...) -> Any: ...  # noqa: D102
-    else:
-
-        def __init__(self, name, *, default=_NONE):
-            super().__init__(default=default)
-            self.name = name
 
     def resolve(self) -> Any:
         """Return the variable's text; raise NoContextError if it is not set."""
         value = os.environ.get(self.name)
         return value if value is not None else self._or_default(f"${self.name}", "it is not set")
-
-    def __repr__(self) -> str:
-        return f"EnvVar({self.name!r})"
 
 
 class Config(Context):

@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import anyio
@@ -14,7 +13,7 @@ from ....traces.errors import UsageError
 ASYNC = ("__aenter__", "__aexit__")
 SYNC = ("__enter__", "__exit__")
 _claiming = threading.Lock()
-"""Held while an event loop claims an entry; two threads may do so at once."""
+"""Held while an event loop claims an object; two threads may do so at once."""
 
 
 class OtherEventLoopError(UsageError, RuntimeError):
@@ -31,81 +30,78 @@ class OtherEventLoopError(UsageError, RuntimeError):
         )
 
 
-class _Claim:
-    """An event loop's use of an Entry.
-
-    `users` counts the entries and exits in progress.
-    """
-
-    def __init__(self, loop: EventLoopToken) -> None:
-        self.loop = loop
-        self.lock = anyio.Lock(fast_acquire=True)  # otherwise a cancellation could end an exit before it starts
-        self.users = 0
-
-
 class EntryCount:
-    """The number of entries of an object, and the first entry's result.
+    """The users of an object that is entered once.
 
-    An async context manager belongs to the event loop of its first entry, until its last exit. A copy has no entries.
+    An async context manager belongs to the event loop of its first entry, until its last exit. A copy has no users.
     """
 
     def __init__(self) -> None:
-        self.count = 0
-        self.handle: Any = None
-        self._claim: _Claim | None = None
+        self._users = 0
+        """How many have entered, are entering, or wait to enter."""
+        self._entered = 0
+        self._handle: Any = None
+        self._loop: EventLoopToken | None = None
+        self._lock: anyio.Lock
 
     def __reduce__(self) -> tuple[type["EntryCount"], tuple[()]]:
         return EntryCount, ()
 
-    @asynccontextmanager
-    async def turn(self, owner: Any, *, is_exit: bool = False) -> AsyncIterator[None]:
-        """Hold the lock of entries and exits.
+    def _claim(self, owner: Any, users: int) -> anyio.Lock:
+        """Add users in this event loop, and return its lock.
 
-        Raises OtherEventLoopError if another event loop has entered `owner` or is entering it.
+        Raises OtherEventLoopError if `owner` has users in another event loop.
         """
-        claim = self._claimed(owner)
-        try:
-            # An exit takes place in a cancelled scope, too. It does not wait long: while an exit is due, whoever holds
-            # the lock only counts.
-            with anyio.CancelScope(shield=is_exit):
-                await claim.lock.acquire()
-            try:
-                yield
-            finally:
-                claim.lock.release()
-        finally:
-            with _claiming:
-                claim.users -= 1
-
-    def _claimed(self, owner: Any) -> _Claim:
-        """Return the claim of the current event loop, with one more user."""
         loop = current_token()
         with _claiming:
-            claim = self._claim
-            if claim is None or claim.loop != loop:
-                if claim is not None and (self.count or claim.users) and not _has_ended(claim.loop):
+            if self._loop != loop:
+                if self._loop is not None and self._users and not _has_ended(self._loop):
                     raise OtherEventLoopError(owner)
-                self.count, self._claim = 0, (claim := _Claim(loop))
-            claim.users += 1
-            return claim
+                self._users, self._entered, self._loop = 0, 0, loop
+                self._lock = anyio.Lock(fast_acquire=True)  # otherwise a cancellation could end an exit early
+            self._users += users
+            return self._lock
 
-    def entered(self, handle: Any, owner: Any) -> Any:
-        """Count an entry and return the first entry's result.
+    async def enter(self, owner: Any, enter: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Enter the object for its first user; return the result."""
+        lock = self._claim(owner, 1)
+        try:
+            async with lock:
+                return self._counted(owner, None if self._entered else await enter(owner))
+        except BaseException:
+            self._users -= 1
+            raise
 
-        If that result was None, return the object itself.
-        """
-        self.count += 1
-        if self.count == 1:
-            self.handle = owner if handle is None else handle
-        return self.handle
+    async def leave(self, owner: Any, leave: Callable[..., Awaitable[Any]], *error: Any) -> Any:
+        """Exit the object after its last user, even if cancelled."""
+        lock = self._claim(owner, 0)
+        with anyio.CancelScope(shield=True):
+            await lock.acquire()
+        try:
+            return await leave(owner, *error) if self._is_last() else None
+        finally:
+            self._users = max(self._users - 1, 0)
+            lock.release()
 
-    def left(self) -> bool:
-        """Count an exit and return whether it was the last."""
-        self.count -= 1
-        if self.count > 0:
-            return False
-        self.count, self.handle = 0, None
-        return True
+    def enter_sync(self, owner: Any, enter: Callable[[Any], Any]) -> Any:
+        """Enter a sync context manager for its first user."""
+        return self._counted(owner, None if self._entered else enter(owner))
+
+    def leave_sync(self, owner: Any, leave: Callable[..., Any], *error: Any) -> Any:
+        """Exit a sync context manager after its last user."""
+        return leave(owner, *error) if self._is_last() else None
+
+    def _counted(self, owner: Any, handle: Any) -> Any:
+        self._entered += 1
+        if self._entered == 1:
+            self._handle = owner if handle is None else handle
+        return self._handle
+
+    def _is_last(self) -> bool:
+        self._entered = max(self._entered - 1, 0)
+        if self._entered == 0:
+            self._handle = None
+        return self._entered == 0
 
 
 def make_reentrant(cls: type, entry_of: Callable[[Any], EntryCount]) -> None:
@@ -137,16 +133,12 @@ def _wrap_async(cls: type, entry_of: Callable[[Any], EntryCount]) -> None:
     async def __aenter__(self: Any) -> Any:
         if type(self).__aenter__ is not __aenter__:  # a subclass's own method calls this one, and counts
             return await enter(self)
-        entry = entry_of(self)
-        async with entry.turn(self):
-            return entry.entered(None if entry.count else await enter(self), self)
+        return await entry_of(self).enter(self, enter)
 
     async def __aexit__(self: Any, *error: Any) -> Any:
         if type(self).__aexit__ is not __aexit__:
             return await leave(self, *error)
-        entry = entry_of(self)
-        async with entry.turn(self, is_exit=True):
-            return await leave(self, *error) if entry.left() else None
+        return await entry_of(self).leave(self, leave, *error)
 
     _set(cls, __aenter__, __aexit__)
 
@@ -157,13 +149,12 @@ def _wrap_sync(cls: type, entry_of: Callable[[Any], EntryCount]) -> None:
     def __enter__(self: Any) -> Any:
         if type(self).__enter__ is not __enter__:
             return enter(self)
-        entry = entry_of(self)
-        return entry.entered(None if entry.count else enter(self), self)
+        return entry_of(self).enter_sync(self, enter)
 
     def __exit__(self: Any, *error: Any) -> Any:
         if type(self).__exit__ is not __exit__:
             return leave(self, *error)
-        return leave(self, *error) if entry_of(self).left() else None
+        return entry_of(self).leave_sync(self, leave, *error)
 
     async def __aenter__(self: Any) -> Any:
         return type(self).__enter__(self)
