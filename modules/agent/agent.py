@@ -84,6 +84,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             fails, see `Fallback`.
         instructions: the text of the system message, or a function of the state or of a RunContext that returns it in
             each turn.
+        context: a function of (messages, state), or a list of these applied in order, that returns the messages to send
+            in each turn, such as `window(60)` and `clear_tool_results()`. The conversation itself stays whole.
         settings: parameters of requests, such as {"temperature": 0.2}, see `GenerateParams`; or a function of the state
             or of a RunContext that returns them in each turn.
         cache: "latest" marks the prompt for caching, if the provider supports that.
@@ -129,6 +131,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     model: str | Generator | Sequence[str | Generator] | None = None
     instructions: str | Callable[..., Any] | None = None
     settings: GenerateParams | dict[str, Any] | Callable[..., Any] | None = None
+    context: Callable[..., Any] | list[Callable[..., Any]] | None = None
     cache: Literal["latest"] | None = "latest"
     tools: list[Any] = Field(default_factory=list)
     tool_mode: ToolMode = "auto"
@@ -278,8 +281,10 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             return [each if isinstance(each, str) else each.model for each in model]
         return model if model is None or isinstance(model, str) else model.model
 
-    @field_serializer("instructions", "settings", when_used="json")
+    @field_serializer("instructions", "context", "settings", when_used="json")
     def _turn_in_json(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._turn_in_json(each) for each in value]
         return getattr(value, "__name__", repr(value)) if callable(value) else plain(value)
 
     @field_serializer("output_type", when_used="json")
@@ -346,6 +351,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         before the run's own steps. `deps` is what tools get as `RunContext.deps`; verifying a run needs none.
         """
         params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
+        shown = [self.context] if callable(self.context) else self.context or ()
         instructions = PerTurn.of("instructions", self.instructions)
         settings = PerTurn.of("settings", self.settings)
         if settings is not None and not isinstance(settings, PerTurn):
@@ -365,6 +371,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             generator=self.generator,
             tools=tuple(tools),
             instructions=instructions,
+            context=tuple(PerTurn("context", each, expected=2) for each in shown),
             settings=settings if isinstance(settings, PerTurn) else None,
             tool_mode=self.tool_mode,
             params=params,

@@ -18,6 +18,7 @@ from ..chat.files import loaded
 from ..chat.messages import Message
 from ..chat.usage import Usage
 from ..chat.usage_scope import spent
+from ..chat.view import messages_in_view
 from .errors import (
     FatalGeneratorError,
     RateLimitedError,
@@ -92,8 +93,10 @@ class _Asked:
         output: str | None = None,
         settings: Mapping[str, Any] | None = None,
         offered: Sequence[str] | None = None,
+        view: Sequence[Any] | None = None,
     ) -> Generation:
         """See the function `generate`."""
+        messages = messages if view is None else messages_in_view(view, messages)
         chat: Sequence[Message] = [system, *messages] if system is not None else messages
         params = (params or GenerateParams()).with_settings(settings or {}).offering(offered)
         began = perf_counter()

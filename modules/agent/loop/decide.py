@@ -35,7 +35,7 @@ from ..outputs.spec import OutputMode
 from .compaction import capabilities_of, compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params
-from .request import TurnRequest, request_of
+from .request import TurnRequest, request_of, view_for
 from .setup import Setup, offered, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
@@ -109,6 +109,7 @@ class Deciding:
         if turn.message is not None:
             turn.model = self.generator.model if self.at else None
             turn.system = self.request.changed_system(self.state)
+            turn.is_partial = self.request.view is not None
         turn.output_mode = self.output if self.output != self.state.output_mode else None
         turn.memory = self.dispatch.changed
         if turn.message is not None and self.at != self.first:
@@ -140,11 +141,11 @@ class Deciding:
 
     def _prompt(self) -> list[Message]:
         system = self.request.system
-        return [*([system] if system is not None else []), *self.state.messages]
+        return [*([system] if system is not None else []), *self.request.messages(self.state)]
 
     async def _generation(self) -> Generation:
         messages: Sequence[Message] = self.state.messages
-        reserve = self.state.weight
+        reserve = self.request.reserve(self.state)
         refused = await self._refused_inputs()
         while True:
             try:
@@ -163,7 +164,11 @@ class Deciding:
                 if isinstance(error, ContextOverflowError):
                     if self.compaction is not None or (shorter := await self._compact()) is None:
                         raise
-                    messages, reserve = shorter, estimate_tokens(shorter)
+                    if self.setup.context:
+                        self.request.view = await view_for(self.setup, self.state, shorter)
+                        reserve = self.request.reserve(self.state)
+                    else:
+                        messages, reserve = shorter, estimate_tokens(shorter)
                     continue
                 other = mode_after_error(self.mode, str(error), configured=self.setup.tool_mode)
                 if other is None:

@@ -34,7 +34,9 @@ class PerTurn:
         except TypeError as error:
             words = "fn(state) or fn(run: RunContext)" if expected == 1 else "fn(messages, state)"
             raise UsageError(f"{setting}= must be a value or {words}, got {fn!r:.80}: {error}.") from error
-        self.takes_run = any(is_run_context(each.annotation) for each in parameters[expected - 1 : expected])
+        self.takes_run = any(is_run_context(each.annotation) for each in parameters[:expected])
+        if self.takes_run and expected > 1:
+            raise UsageError(f"{setting}= takes the state, not a RunContext, got {fn!r:.80}.")
 
     async def value(self, state: Any, run: Callable[[], RunContext[Any]], *before: Any) -> Any:
         """Return the setting for the turn that begins with `state`.

@@ -259,7 +259,7 @@ def _weight(state: AgentState, turn: Turn, new: Sequence[Message]) -> int:
     This is the provider's count, if there is one, plus an estimate for later messages.
     """
     usage = turn.usage
-    if usage is None or turn.requests != 1 or turn.message is None or turn.compaction is not None:
+    if usage is None or turn.requests != 1 or turn.message is None or turn.compaction is not None or turn.is_partial:
         return state.weight + estimate_tokens(new)
     answered = 0 if is_empty(turn.message) else 1
     return usage.total_tokens + estimate_tokens(new[answered:])

@@ -1,11 +1,16 @@
 """A turn's request: the state and its differences."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ....engine import emit
 from ....traces.errors import UsageError
 from ..chat.messages import Message
+from ..chat.validation import sanitize_orphan_tool_messages
+from ..chat.view import messages_in_view, view_of
+from ..generators.estimate import estimate_tokens
 from ..generators.params import GenerateParams, settings_of
 from .per_turn import PerTurn
 from .setup import Setup
@@ -16,18 +21,30 @@ from .state import AgentState
 class TurnRequest:
     """The parts of a turn's request that differ from the state.
 
-    `system` is the system message, and `settings` are the parameters that differ from those of the state. `offered` are
-    the names of the tools that the model sees; None means all.
+    `system` is the system message, `view` the part of the conversation that is sent (None for all of it), and
+    `settings` are the parameters that differ from those of the state. `offered` are the names of the tools that the
+    model sees; None means all.
     """
 
     system: Message | None = None
+    view: list[Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     offered: list[str] | None = None
 
     def differences(self) -> dict[str, Any]:
         """Return the members that the request adds to its intent."""
-        offered = {} if self.offered is None else {"offered": self.offered}
-        return {**offered, **({"settings": self.settings} if self.settings else {})}
+        found = {"view": self.view, "offered": self.offered, "settings": self.settings or None}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def messages(self, state: AgentState) -> Sequence[Message]:
+        """Return the messages that are sent after the system message."""
+        return state.messages if self.view is None else messages_in_view(self.view, state.messages)
+
+    def reserve(self, state: AgentState) -> int:
+        """Return the approximate number of tokens that are sent."""
+        if self.view is None:
+            return state.weight
+        return estimate_tokens([*([self.system] if self.system is not None else []), *self.messages(state)])
 
     def params(self, state: AgentState) -> GenerateParams:
         """Return the parameters of the request."""
@@ -49,7 +66,27 @@ async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
     if isinstance(setup.settings, PerTurn):
         settings = settings_of(await setup.settings.value(state, run), f"settings of the agent {setup.name!r}")
         found.settings = state.params.differing(settings)
+    if setup.context:
+        found.view = await view_for(setup, state, state.messages)
     return found
+
+
+async def view_for(setup: Setup, state: AgentState, messages: Sequence[Message]) -> list[Any] | None:
+    """Return what is sent of `messages`, as a view of the state's conversation.
+
+    Calls without a result and results without a call are mended, and an event reports it.
+    """
+    shown = messages
+    for function in setup.context:
+        shown = await function.value(state, partial(setup.run_context, state), shown)
+        if not shown or not isinstance(shown, Sequence) or not all(isinstance(each, Message) for each in shown):
+            raise UsageError(
+                f"context= of the agent {setup.name!r} must return one or more Messages, got {shown!r:.80}."
+            )
+    mended = sanitize_orphan_tool_messages(shown)
+    if len(mended) != len(shown) or any(one is not other for one, other in zip(mended, shown, strict=True)):
+        emit("context_repaired", messages_before=len(shown), messages_after=len(mended))
+    return view_of(state.messages, mended)
 
 
 def _system(setup: Setup, text: Any, current: Message | None) -> Message | None:

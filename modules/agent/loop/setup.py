@@ -53,6 +53,8 @@ class Setup:
     instructions: str | PerTurn | None = None
     settings: PerTurn | None = None
     """The parameters that depend on the turn; the others are in `params`."""
+    context: tuple[PerTurn, ...] = ()
+    """The functions that choose what is sent of the conversation, in order."""
     tool_mode: ToolMode = "auto"
     params: GenerateParams = field(default_factory=GenerateParams)
     backoff: Backoff | None = None

@@ -55,6 +55,8 @@ class Turn:
     model: str | None = None
     output_mode: Any = None
     system: str | None = None
+    is_partial: bool = False
+    """Whether the request had a part of the conversation only, so that its usage is not the conversation's."""
     compaction: Compaction | None = None
     reactions: list[Document] = field(default_factory=list)
     memory: Document = field(default_factory=dict)
@@ -109,6 +111,8 @@ class Turn:
             meta["output_mode"] = self.output_mode
         if self.system is not None:
             meta["system"] = self.system
+        if self.is_partial:
+            meta["is_partial"] = True
         if self.compaction is not None:
             meta["compaction"] = {"cut": self.compaction.cut, "summary": self.compaction.summary.to_dict()}
         if self.reactions:
@@ -178,6 +182,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "model": lambda model: model,
     "output_mode": lambda mode: mode,
     "system": lambda text: text,
+    "is_partial": bool,
     "compaction": lambda compaction: Compaction(compaction["cut"], Message.from_dict(compaction["summary"])),
     "reactions": list,
     "memory": dict,

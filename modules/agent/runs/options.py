@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
     from typing_extensions import TypeVar as DefaultTypeVar
 
+    from ..chat.context import ContextFunction
     from ..generators.params import GenerateParams
     from ..generators.protocol import Generator
     from ..generators.providers.fallback import Fallback
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
         agent_id: UUID
         model: str | Generator | Sequence[str | Generator] | Fallback | None
         instructions: str | PerTurnOf[str, D] | PerTurnOf[str | None, D] | None
+        context: ContextFunction | Sequence[ContextFunction] | None
         settings: SettingsDict | PerTurnOf[SettingsDict, D] | None
         cache: Literal["latest"] | None
         tools: Tools[D] | None

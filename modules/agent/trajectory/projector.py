@@ -24,6 +24,7 @@ from ..chat.content import content_part
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall, ToolDefinition
+from ..chat.view import messages_in_view
 from ..events import (
     AgentEnd,
     AgentError,
@@ -121,6 +122,8 @@ class Projector:
     def _reset(self) -> None:
         """Forget the committed step."""
         self._turn: Turn | None = None
+        self._view: list[Any] | None = None
+        """The part of the conversation that the turn's request has; None for all."""
         self._question_of = False
         self._started = False
         self._calls: dict[int, str] = {}
@@ -244,7 +247,16 @@ class Projector:
             arguments = record["args"]
             self._tellings[record.seq] = (arguments["event"], arguments.get("call"))
         elif name == "generate" and record["phase"] == "decide" and "parent" not in record:
+            self._read_request(record["args"])
             yield self._generation_started()
+
+    def _read_request(self, args: Mapping[str, Any]) -> None:
+        """Remember what a request has of its own, for the events that show it."""
+        view = args.get("view") if self._value is None else self._value(args.get("view"))
+        self._view = view if isinstance(view, list) else None
+        system = args.get("system")
+        if isinstance(system, Mapping) and "role" in system:
+            self._system = Message.from_dict(dict(system))
 
     def _generation_started(self) -> AgentEvent | None:
         if self._question_of:
@@ -254,7 +266,8 @@ class Projector:
         return self._make(GenerationStart, **facts, messages=lambda: self._prompt())
 
     def _prompt(self) -> list[Message]:
-        return [*([self._system] if self._system is not None else []), *self._chat]
+        chat = self._chat if self._view is None else messages_in_view(self._view, self._chat)
+        return [*([self._system] if self._system is not None else []), *chat]
 
     def _on_event(self, record: Record) -> Iterator[AgentEvent | None]:
         name, data = record["name"], record.get("data") or {}

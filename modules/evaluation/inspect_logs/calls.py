@@ -9,6 +9,7 @@ from ....traces import Effect, Step, Trace
 from ....traces.errors import RefoldError
 from ....traces.step import gather_effects
 from ...agent.chat.json_forms import message_from
+from ...agent.chat.view import messages_in_view
 
 GENERATE = "generate"
 """The name of an Agent's model calls in a trace."""
@@ -90,7 +91,10 @@ def model_event(trace: Trace, step: Step, effect: Effect, pool: Pool) -> dict[st
     args = args if isinstance(args, Mapping) else {}
     state = step.before if isinstance(step.before, Mapping) else {}
     model = str(args.get("model") or "unknown")
-    asked = _messages([args.get("system"), *_several(_resolved(args.get("messages"), state))], state)
+    sent = _messages(_several(_resolved(args.get("messages"), state)), state)
+    if isinstance(args.get("view"), list):
+        sent = messages_in_view(args["view"], sent)
+    asked = [*_messages([args.get("system")], state), *sent]
     params = _resolved(args.get("params"), state)
     tools = [each.get("function") or {} for each in (params or {}).get("tools") or ()] if params is not None else []
     found = trace.value(effect.result)

@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from refold.modules.agent import Agent, FunctionGenerator, RunContext, ToolCall, tool
+from refold.modules.agent.chat.context import clear_tool_results, window
+from refold.modules.agent.events import GenerationStart
+from refold.modules.agent.trajectory.projector import Projector
+from refold.testing import check_resume
 from refold.traces.errors import UsageError
 
 
@@ -84,3 +88,75 @@ def test_a_function_that_raises_fails_the_run_with_its_step_and_traceback() -> N
 def test_unknown_settings_are_refused_with_a_near_name() -> None:
     with pytest.raises(UsageError, match="did you mean 'temperature'"):
         make_agent([], settings={"temprature": 1}).module()
+
+
+def make_long(sent: list[Any], turns: int = 6, **settings: Any) -> Agent[str, Any]:
+    def model(messages: Any, params: Any) -> Any:
+        sent.append([message.model_dump() for message in messages])
+        k = len(sent)
+        return "done" if k == turns else [ToolCall.of(f"c{k}", "find", {"key": "a" * 20 * (1 + k % 2)})]
+
+    return Agent(name="a", model=FunctionGenerator(model), tools=[find], **settings)
+
+
+def views(trace: Any) -> list[Any]:
+    return [r["args"].get("view") for r in trace.records if r.kind == "intent" and r["name"] == "generate"]
+
+
+def starts(trace: Any) -> list[Any]:
+    found = Projector()
+    events = [event for record in trace.records for event in found.feed(record)]
+    return [[m.model_dump() for m in event.messages] for event in events if isinstance(event, GenerationStart)]
+
+
+def test_a_context_sends_a_part_of_the_conversation_which_readers_rebuild_exactly() -> None:
+    sent: list[Any] = []
+    agent = make_long(sent, context=[clear_tool_results(keep=1, over=30), window(5)])
+    trajectory = agent.run_sync("go")
+    assert [len(each) for each in sent] == [1, 3, 5, 6, 7, 7] or [len(each) for each in sent][-1] <= 7
+    assert views(trajectory.trace)[:2] == [None, None]
+    assert views(trajectory.trace)[-1] is not None
+    assert starts(trajectory.trace) == sent
+    assert len(trajectory.messages) == 12
+    assert agent.make_engine().verify(trajectory.trace) == []
+
+
+def test_clearing_costs_the_same_in_each_turn() -> None:
+    sent: list[Any] = []
+    trace = make_long(sent, 40, context=clear_tool_results(keep=2, over=30)).run_sync("go").trace
+    assert views(trace)[-1] == [[0, 75, "[Old result cleared]", 20], [75, 79]]
+    assert starts(trace) == sent
+
+
+def test_verification_names_the_place_in_the_view_that_another_window_changes() -> None:
+    sent: list[Any] = []
+    agent = make_long(sent, context=window(4))
+    trace = agent.run_sync("go").trace
+    found = agent.with_(context=window(2)).make_engine().verify(trace)
+    assert "decide at /args" in str(found[0])
+    assert any("/args/view/1/0" in str(each) for each in found)
+    assert len(sent) == 6
+
+
+def test_a_view_that_separates_calls_and_results_is_mended_with_one_event() -> None:
+    sent: list[Any] = []
+    trace = make_long(sent, 2, context=lambda messages, state: messages[-1:]).run_sync("go").trace
+    assert [r["data"] for r in trace.records if r.kind == "event" and r["name"] == "context_repaired"] == []
+    sent.clear()
+    agent = make_long(sent, 2, context=lambda messages, state: [messages[0], *messages[2:]])
+    trace = agent.run_sync("go").trace
+    repaired = [r["data"] for r in trace.records if r.kind == "event" and r["name"] == "context_repaired"]
+    assert repaired == [{"messages_before": 2, "messages_after": 1}]
+
+
+def test_a_run_with_functions_of_a_turn_can_be_resumed_from_every_record() -> None:
+    def make() -> Any:
+        def model(messages: Any, params: Any) -> Any:
+            n = messages[-1].content.count("b") if messages[-1].role == "tool" else 0
+            return "done" if n > 3 else [ToolCall.of(f"c{n}", "find", {"key": "b" * (n + 1)})]
+
+        return Agent(
+            name="a", model=FunctionGenerator(model), tools=[find], instructions=instructions, context=window(3)
+        ).module()
+
+    check_resume(make(), "go")

@@ -1,0 +1,120 @@
+"""The part of a conversation that a request sends, as recorded.
+
+A view is a list of `[i, j]` (the messages from i up to j), `[i, j, text]` (their tool results replaced by the text),
+`[i, j, text, over]` (only results longer than `over` characters replaced) and of messages that are not in the
+conversation.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .messages import Message
+
+_PART = 4_000
+"""The characters that a picture or other file counts as."""
+
+
+def length(message: Message) -> int:
+    """Return a message's length in characters."""
+    if isinstance(message.body, str):
+        return len(message.body)
+    return sum(len(part.text) if part.type == "text" else _PART for part in message.body)
+
+
+def cleared(message: Message, text: str) -> Message:
+    """Return a tool's result with another text."""
+    return Message("tool", text, tool_call_id=message.tool_call_id, metadata=message.metadata)
+
+
+class _Range:
+    """Neighboring messages of the conversation, some cleared."""
+
+    __slots__ = ("end", "least", "most", "start", "text")
+
+    def __init__(self, place: int) -> None:
+        self.start = self.end = place
+        self.text: str | None = None
+        self.least: int | None = None
+        """The length of the shortest result that is cleared."""
+        self.most = 0
+        """The length of the longest result that is not."""
+
+    def extend(self, message: Message, text: str | None) -> bool:
+        """Add the next message, if one bound of lengths still separates them."""
+        least, most = self.least, self.most
+        if message.role == "tool":
+            if text is None:
+                most = max(most, length(message))
+            else:
+                least = length(message) if least is None else min(least, length(message))
+        if (text is not None and self.text not in (None, text)) or (least is not None and least <= most):
+            return False
+        self.least, self.most, self.end = least, most, self.end + 1
+        self.text = self.text if text is None else text
+        return True
+
+    def to_list(self) -> list[Any]:
+        found: list[Any] = [self.start, self.end]
+        if self.text is None:
+            return found
+        return [*found, self.text, self.most] if self.most else [*found, self.text]
+
+
+def view_of(messages: Sequence[Message], shown: Sequence[Message]) -> list[Any] | None:
+    """Return the view of a conversation that shows these messages.
+
+    None if they are the whole conversation.
+    """
+    if len(shown) == len(messages) and all(map(_same, shown, messages)):
+        return None
+    places = {id(message): i for i, message in enumerate(messages)}
+    results = {message.tool_call_id: i for i, message in enumerate(messages) if message.role == "tool"}
+    view: list[Any] = []
+    for message in shown:
+        place, text = places.get(id(message)), None
+        last = view[-1] if view and isinstance(view[-1], _Range) else None
+        if place is None and message.role == "tool" and isinstance(message.body, str):
+            following = last.end if last is not None else -1
+            for place in (following, results.get(message.tool_call_id, -1)):
+                if 0 <= place < len(messages) and _clears(message, messages[place]):
+                    text = message.body
+                    break
+            else:
+                place = None
+        if place is None:
+            view.append(message)
+            continue
+        if last is not None and last.end == place and last.extend(messages[place], text):
+            continue
+        view.append(new := _Range(place))
+        new.extend(messages[place], text)
+    return [each.to_list() if isinstance(each, _Range) else each for each in view]
+
+
+def _same(one: Message, other: Message) -> bool:
+    return one is other
+
+
+def _clears(message: Message, original: Message) -> bool:
+    """Return whether a message is a result of the conversation, cleared."""
+    same = original.role == "tool" and original.tool_call_id == message.tool_call_id
+    return same and original.metadata == message.metadata and length(original) > 0
+
+
+def messages_in_view(view: Sequence[Any], messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that a view of a conversation shows.
+
+    The view may be that of a trace, with its own messages as documents.
+    """
+    found: list[Message] = []
+    for each in view:
+        if isinstance(each, Message):
+            found.append(each)
+        elif isinstance(each, Mapping):
+            found.append(Message.from_dict(dict(each)))
+        else:
+            start, end, *rest = each
+            over = rest[1] if len(rest) > 1 else 0
+            part = messages[start:end]
+            found += [cleared(m, rest[0]) if rest and m.role == "tool" and length(m) > over else m for m in part]
+    return found
