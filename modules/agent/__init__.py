@@ -54,6 +54,7 @@ __all__ = [
     "Trajectory",
     "Usage",
     "Video",
+    "clear_tool_results",
     "current_tool_call",
     "get_generator",
     "hook",
@@ -61,4 +62,5 @@ __all__ = [
     "tool",
     "tool_context",
     "tool_method",
+    "window",
 ]

@@ -2,6 +2,8 @@ __all__: list[str]
 
 from .agent import Agent as Agent
 from .chat.content import Content as Content
+from .chat.context import clear_tool_results as clear_tool_results
+from .chat.context import window as window
 from .chat.files import Audio as Audio
 from .chat.files import Document as Document
 from .chat.files import Goal as Goal

@@ -72,18 +72,18 @@ async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
 
 
 async def view_for(setup: Setup, state: AgentState, messages: Sequence[Message]) -> list[Any] | None:
-    """Return what is sent of `messages`, as a view of the state's conversation.
+    """Return the view that a turn sends of `messages`.
 
     Calls without a result and results without a call are mended, and an event reports it.
     """
     shown = messages
     for function in setup.context:
         shown = await function.value(state, partial(setup.run_context, state), shown)
-        if not shown or not isinstance(shown, Sequence) or not all(isinstance(each, Message) for each in shown):
-            raise UsageError(
-                f"context= of the agent {setup.name!r} must return one or more Messages, got {shown!r:.80}."
-            )
+        if not isinstance(shown, Sequence) or not all(isinstance(each, Message) for each in shown):
+            raise UsageError(f"context= of the agent {setup.name!r} must return Messages, got {shown!r:.80}.")
     mended = sanitize_orphan_tool_messages(shown)
+    if not mended:
+        raise UsageError(f"context= of the agent {setup.name!r} leaves no message to send, got {shown!r:.80}.")
     if len(mended) != len(shown) or any(one is not other for one, other in zip(mended, shown, strict=True)):
         emit("context_repaired", messages_before=len(shown), messages_after=len(mended))
     return view_of(state.messages, mended)

@@ -251,7 +251,7 @@ class Projector:
             yield self._generation_started()
 
     def _read_request(self, args: Mapping[str, Any]) -> None:
-        """Remember what a request has of its own, for the events that show it."""
+        """Remember the differences of a request, for its events."""
         view = args.get("view") if self._value is None else self._value(args.get("view"))
         self._view = view if isinstance(view, list) else None
         system = args.get("system")
