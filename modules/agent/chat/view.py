@@ -5,7 +5,7 @@ A view is a list of `[i, j]` (the messages from i up to j), `[i, j, text]` (thei
 conversation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .messages import Message
@@ -118,3 +118,16 @@ def messages_in_view(view: Sequence[Any], messages: Sequence[Message]) -> list[M
             part = messages[start:end]
             found += [cleared(m, rest[0]) if rest and m.role == "tool" and length(m) > over else m for m in part]
     return found
+
+
+def differences_in(
+    args: Mapping[str, Any], value: Callable[[Any], Any] | None
+) -> tuple[list[Any] | None, Message | None]:
+    """Return a recorded request's own view and system message.
+
+    `value` looks up a large value by its reference.
+    """
+    view = args.get("view") if value is None else value(args.get("view"))
+    system = args.get("system")
+    own = isinstance(system, Mapping) and "role" in system
+    return (view if isinstance(view, list) else None), (Message.from_dict(dict(system)) if own else None)

@@ -24,7 +24,7 @@ from ..chat.content import content_part
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall, ToolDefinition
-from ..chat.view import messages_in_view
+from ..chat.view import differences_in, messages_in_view
 from ..events import (
     AgentEnd,
     AgentError,
@@ -247,16 +247,9 @@ class Projector:
             arguments = record["args"]
             self._tellings[record.seq] = (arguments["event"], arguments.get("call"))
         elif name == "generate" and record["phase"] == "decide" and "parent" not in record:
-            self._read_request(record["args"])
+            self._view, system = differences_in(record["args"], self._value)
+            self._system = system or self._system
             yield self._generation_started()
-
-    def _read_request(self, args: Mapping[str, Any]) -> None:
-        """Remember the differences of a request, for its events."""
-        view = args.get("view") if self._value is None else self._value(args.get("view"))
-        self._view = view if isinstance(view, list) else None
-        system = args.get("system")
-        if isinstance(system, Mapping) and "role" in system:
-            self._system = Message.from_dict(dict(system))
 
     def _generation_started(self) -> AgentEvent | None:
         if self._question_of:
