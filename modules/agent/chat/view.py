@@ -127,7 +127,7 @@ def differences_in(
 
     `value` looks up a large value by its reference.
     """
-    view = args.get("view") if value is None else value(args.get("view"))
-    system = args.get("system")
-    own = isinstance(system, Mapping) and "role" in system
-    return (view if isinstance(view, list) else None), (Message.from_dict(dict(system)) if own else None)
+    view, system = args.get("view"), args.get("system")
+    view = view if value is None else value(view)
+    own = Message.from_dict(dict(system)) if isinstance(system, Mapping) and "role" in system else None
+    return (view if isinstance(view, list) else None), own
