@@ -15,6 +15,7 @@ from .errors import AttachmentError
 from .files.regular_file import open_regular
 from .issues import TaskValidationIssue
 from .task import Attachment, Task
+from .task_id import derived_id
 from .workspace import inside
 
 MOST_BYTES = 50_000_000
@@ -125,6 +126,15 @@ def stored(task: Task, clean: Callable[[str], str] | None = None) -> tuple[Task,
     return (task.model_copy(update={"attachments": files}) if task.attachments else task), contents
 
 
+def document_by_content(task: Task) -> dict[str, Any]:
+    """Return a task's document with hashes in place of its files' paths.
+
+    Two tasks are the same if these documents are equal, wherever the files are. A file that cannot be read stays a
+    path.
+    """
+    return stored(task)[0].to_dict() if task.attachments else task.to_dict()
+
+
 def attachment_issues(task: Task) -> list[TaskValidationIssue]:
     """Return why attachments were not stored when the run started."""
     issues = []
@@ -144,7 +154,8 @@ def attachment_issues(task: Task) -> list[TaskValidationIssue]:
 def within_folder(doc: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return a task's document with the paths of attachments resolved.
 
-    They are relative to the folder of the document's file. Raises OutsideWorkspaceError for a path out of it, and
+    They are relative to the folder of the document's file. A task without an `id` gets the one of the paths as they are
+    written, which is the same in every checkout. Raises OutsideWorkspaceError for a path out of the folder, and
     AttachmentError for a file that cannot be used.
     """
     files = doc.get("attachments")
@@ -159,4 +170,8 @@ def within_folder(doc: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         own = {**(each if isinstance(each, Mapping) else {}), "path": str(inside(folder, path))}
         checked(Attachment(path=own["path"], name=Path(path).name, media_type=own.get("media_type")))
         found.append(own)
-    return {**doc, "attachments": found or files}
+    objective, inputs = doc.get("objective"), doc.get("inputs", {})
+    if "id" in doc or not isinstance(objective, str) or not isinstance(inputs, dict):  # Task says what is wrong
+        return {**doc, "attachments": found or files}
+    written = files if isinstance(files, list) else [files]
+    return {**doc, "id": derived_id(objective, inputs, written), "attachments": found or files}

@@ -12,6 +12,7 @@ from unicodedata import category
 import orjson
 
 from ...tasks import Task
+from ...tasks.attachments import document_by_content
 from ...traces.errors import UsageError
 from ...traces.stores import NewTask, TaskTable, TraceStore
 from ...traces.stores.store_url import check_scheme, is_url
@@ -27,8 +28,8 @@ _PAGE = 1000
 
 
 def task_digest(task: Task) -> str:
-    """Return a digest of all fields of a task, 16 hex digits."""
-    return blake2b(orjson.dumps(task.to_dict(), option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
+    """Return a digest of all fields of a task and of its files, 16 hex digits."""
+    return blake2b(orjson.dumps(document_by_content(task), option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
 
 
 def refuse_duplicates(tasks: Sequence[Task]) -> None:

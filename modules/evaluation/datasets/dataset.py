@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....tasks import Task
-from ....tasks.attachments import within_folder
+from ....tasks.attachments import document_by_content, within_folder
 from ....tasks.errors import AttachmentError, FileProblem, OutsideWorkspaceError, TaskFileError
 from ....tasks.files.json_values import DEEPEST
 from ....tasks.issues import located_issues
@@ -111,8 +111,12 @@ class Dataset:
 
     @property
     def digest(self) -> str:
-        """A hash of all rows, independent of their file."""
-        text = json.dumps([row.to_dict() for row in self.rows], sort_keys=True, separators=(",", ":"), default=str)
+        """A hash of all rows and of their attachments, independent of their file."""
+        rows = [
+            row.to_dict() | ({"task": document_by_content(row.task)} if row.task.attachments else {})
+            for row in self.rows
+        ]
+        text = json.dumps(rows, sort_keys=True, separators=(",", ":"), default=str)
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     @property

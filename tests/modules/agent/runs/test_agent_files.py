@@ -35,6 +35,8 @@ from refold.modules.agent.chat import ContentFile, ContentImageUrl
 from refold.modules.agent.generators.generation import Generation
 from refold.modules.agent.generators.protocol import Capabilities
 from refold.modules.evaluation import Dataset
+from refold.modules.run_sets import run_set
+from refold.modules.run_sets.errors import SetMismatchError
 from refold.tasks import Attachment, load_tasks
 from refold.testing import check_resume
 from refold.traces.stores import open_store
@@ -261,6 +263,23 @@ def test_tasks_of_files_have_attachments_beside_them(tmp_path: Path) -> None:
         (tmp_path / "t.jsonl").write_text(json.dumps({"objective": "x", "attachments": [{"path": name}]}))
         with pytest.raises(TaskFileError, match=why):
             load_tasks(tmp_path / "t.jsonl")
+
+
+def test_a_task_is_its_files_bytes_and_not_where_they_are(tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "a.png").write_bytes(PNG)
+        (tmp_path / place / "d.jsonl").write_text('{"objective": "What is it?", "attachments": ["a.png"]}\n')
+    one, two = (Dataset.load(tmp_path / place / "d.jsonl") for place in ("one", "two"))
+    assert [row.task.id for row in one] == [row.task.id for row in two]
+    assert one.digest == two.digest
+    for rows in (one, two):
+        assert run_set(viewer(), [row.task for row in rows], tmp_path / "set").is_completed
+    assert len(list((tmp_path / "set").glob("*.trace.jsonl"))) == 1, "the same task, so its run stays"
+    (tmp_path / "two" / "a.png").write_bytes(PNG + b"changed")
+    assert Dataset.load(tmp_path / "two" / "d.jsonl").digest != one.digest
+    with pytest.raises(SetMismatchError, match="has changed since the set began"):
+        run_set(viewer(), [row.task for row in two], tmp_path / "set")
 
 
 def test_what_cannot_be_sent_is_refused_where_it_is_named(tmp_path: Path) -> None:
