@@ -28,7 +28,7 @@ _PAGE = 1000
 
 
 def task_digest(task: Task) -> str:
-    """Return a digest of all fields of a task and of its files, 16 hex digits."""
+    """Return a digest of a task and its files: 16 hex digits."""
     return blake2b(orjson.dumps(document_by_content(task), option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
 
 

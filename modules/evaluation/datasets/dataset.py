@@ -111,7 +111,7 @@ class Dataset:
 
     @property
     def digest(self) -> str:
-        """A hash of all rows and of their attachments, independent of their file."""
+        """A hash of all rows and attachments, independent of their place."""
         rows = [
             row.to_dict() | ({"task": document_by_content(row.task)} if row.task.attachments else {})
             for row in self.rows
