@@ -25,6 +25,8 @@ from ..run_sets.code import code_of
 from ..run_sets.code_parts import parts_of
 from ..run_sets.ends import NOTHING, earlier_usage, sources_of
 from ..run_sets.plan import as_module, load_module
+from ..run_sets.shared_budget import NAME as MONEY
+from ..run_sets.shared_budget import spent_in
 from ..run_sets.stop import run_until_signals
 from ..run_sets.table import CODE, Changed, all_rows, check_retry
 from .datasets.dataset import Dataset, Row
@@ -189,9 +191,11 @@ class Evaluation:
             raise EvaluationError(f"there are no runs to score in {folder}; run the evaluation first")
         try:
             name = read_about(folder).get("set", _SET)
-            rows = {row.key: row for row in all_rows(store.tasks(name))}
+            table = store.tasks(name)
+            rows = {row.key: row for row in all_rows(table)}
             limit = self.limits.max_cost_usd
             spent = math.fsum(row.figures.cost or 0.0 for row in rows.values())
+            spent = max(spent, spent_in(table.document(MONEY)[1]))  # a retried run's row has only its new cost
             judging = JudgeBudget(None if limit is None else limit - spent - judge_cost(folder))
             samples = [
                 await self._sample(store, rows.get(task_of(row, repeat).id), row, repeat, folder, judging)

@@ -177,6 +177,11 @@ def excess_in(document: Any) -> str | None:
         return None
 
 
+def spent_in(document: Any) -> float:
+    """Return what all runs of a set have cost, or may have, also those that `retry` replaced."""
+    return Ledger.read(document, time.time()).spent
+
+
 class SharedBudget:
     """One worker's access to the ledger of its set.
 

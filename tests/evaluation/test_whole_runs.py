@@ -141,6 +141,32 @@ def test_the_limit_of_money_holds_for_judges(tmp_path: Path) -> None:
     assert len(ASKED) == 3
 
 
+def test_judges_do_not_spend_the_cost_of_a_replaced_run_again(tmp_path: Path) -> None:
+    broken = [True]
+
+    def brain(messages: Sequence[Any], params: Any) -> Any:
+        if not any(each.role == "tool" for each in messages):
+            return {"calls": [{"look": {"x": "a"}}], "usage": USAGE}
+        if broken[0]:
+            raise TypeError("broken")
+        return {"text": "ok", "usage": USAGE}
+
+    evaluation = Evaluation(
+        task=Agent(name="a", model=FunctionGenerator(brain), tools=[look]).task(),
+        dataset=[{"id": "r", "goal": "g"}],
+        fields={"objective": "goal"},
+        scorers=[JudgeScorer(judge())],
+        folder=tmp_path,
+        limits={"max_cost_usd": 2.0},  # what the two runs cost, and the call that failed may have cost
+    )
+    (first,) = evaluation.run_sync().samples
+    broken[0] = False
+    ASKED.clear()
+    (again,) = evaluation.run_sync(retry=["failed"]).samples
+    assert (first.status, first.cost, again.status, again.cost) == ("failed", 0.5, "completed", 1.0)
+    assert (ASKED, "max_cost_usd is spent" in again.score_errors["judge"]) == ([], True)
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
