@@ -186,7 +186,8 @@ def _tail(lines: Lines, commit: int, ending: TraceEnd) -> dict[str, Any]:
         if "seconds" in usage:
             facts["seconds"] = float(usage["seconds"])
     tokens = used.tokens_in + used.tokens_out
-    return facts | {"tokens": tokens, "tokens_out": used.tokens_out, "cost": None if used.unpriced else used.cost}
+    cost = {"cost": None if used.unpriced else used.cost, "known_cost": used.cost if used.unpriced else 0.0}
+    return facts | {"tokens": tokens, "tokens_out": used.tokens_out, **cost}
 
 
 def _agent_name(data: Data) -> str:

@@ -13,8 +13,8 @@ class RunRow:
 
     `status` is that of `Trace.status`: a run without an end is "interrupted", and `held` says whether a living writer
     holds it; it is "corrupt" if the trace cannot be read, and `problem` says why. Times are seconds since the epoch.
-    `cost` is in US dollars, None if a price was unknown. `size` counts the bytes of the trace. `parent_kind` is "fork",
-    "candidate" or "call". `error`, `question` and `result` are one line each.
+    `cost` is in US dollars, None if a price was unknown; `known_cost` is then its lower bound. `size` counts the bytes
+    of the trace. `parent_kind` is "fork", "candidate" or "call". `error`, `question` and `result` are one line each.
 
     A store's table has the facts up to `holder`. The others are read from the trace; with `partial`, `errors` and
     `shape` are not counted yet.
@@ -50,6 +50,7 @@ class RunRow:
     result: str | None = None
     seconds: float | None = None
     tokens_out: int = 0
+    known_cost: float = 0.0
     errors: int = 0
     waiting: int = 0
     tags: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 export type Mode = "act" | "final" | "wait" | "branch" | "open" // "open": the step that was under way at the end of the trace, undecided
 export type Status = "completed" | "stopped" | "waiting" | "failed" | "cancelled" | "interrupted" | "running" | "corrupt"
 
-export interface Usage { tokens_in: number, tokens_out: number, cost: number | null }
+export interface Usage { tokens_in: number, tokens_out: number, cost: number | null, known_cost?: number } // known_cost, of runs: a lower bound where `cost` is null
 
 /** One run in the list of runs. */
 export interface RunRow {

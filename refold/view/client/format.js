@@ -42,6 +42,9 @@ export const cost = (value) => (value ? `$${value.toFixed(value < 0.01 ? 4 : 2)}
  */
 export const costBound = ({ cost: value, unpriced }) => (unpriced ? (value ? `≥ ${cost(value)}` : "not known") : cost(value))
 
+/** @param {import("./api.d.ts").Usage} usage - of a run */
+export const runCost = (usage) => (usage.cost === null ? costBound({ cost: usage.known_cost ?? 0, unpriced: 1 }) : cost(usage.cost))
+
 /** @param {number | null | undefined} value */
 export function bytes(value) {
   if (value == null) return ""

@@ -14,7 +14,7 @@ export function totalsOf(rows) {
     runs: rows.length,
     steps: sum((row) => row.steps),
     seconds: sum((row) => row.seconds ?? 0),
-    usage: { tokens_in: sum((row) => row.usage.tokens_in), tokens_out: sum((row) => row.usage.tokens_out), cost: sum((row) => row.usage.cost ?? 0) },
+    usage: { tokens_in: sum((row) => row.usage.tokens_in), tokens_out: sum((row) => row.usage.tokens_out), cost: sum((row) => row.usage.known_cost ?? 0) },
     errors: sum((row) => row.errors),
     unknown_cost: rows.filter((row) => row.usage.cost === null).length,
   }

@@ -141,7 +141,8 @@ def _used(trace: IndexedTrace, row: Json) -> Json:
         return {}
     last = trace.one(trace.count - 1)
     cost = None if last.sum_unpriced else last.sum_cost
-    used = {"tokens_in": last.sum_tokens_in, "tokens_out": last.sum_tokens_out, "cost": cost}
+    tokens = {"tokens_in": last.sum_tokens_in, "tokens_out": last.sum_tokens_out}
+    used = {**tokens, "cost": cost, "known_cost": last.sum_cost}
     return {"seconds": last.sum_seconds, "usage": used}
 
 

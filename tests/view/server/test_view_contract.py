@@ -8,7 +8,8 @@ import pytest
 from hostile_traces import read_docs, write_docs
 from view_server import Asking, flat_changes, rows, runs_with_traces, serving
 
-from refold import Trace
+from refold import Engine, Trace
+from refold.modules.agent import Agent, FunctionGenerator, tool
 from refold.traces import changes_of
 from refold.traces.analysis.step_facts import RARE, actions_of
 
@@ -46,6 +47,29 @@ def test_rows_say_what_the_traces_say(asking: Asking, shelf: Path) -> None:
             if record.kind == "outcome"
         )
         assert row["agent"] is trace.header["state"].startswith("refold.modules.agent.")
+
+
+def test_a_partly_unknown_price_is_a_lower_bound(tmp_path: Path) -> None:
+    prices = iter([0.09, None])
+
+    def answers(messages: Any, params: Any) -> Any:
+        usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost_usd": next(prices)}
+        return {"text": "ok", "usage": usage} if len(messages) > 2 else {"calls": [{"look": {}}], "usage": usage}
+
+    @tool
+    def look() -> str:
+        """Looks."""
+        return "a"
+
+    agent = Agent(name="a", model=FunctionGenerator(answers), tools=[look])
+    Engine(agent, traces=tmp_path).run("g")
+    with serving(tmp_path) as asking:
+        page = asking.get("runs")
+        (row,) = page["rows"]
+        run = asking.get("run", id=row["id"])
+    assert {name: row["usage"][name] for name in ("cost", "known_cost")} == {"cost": None, "known_cost": 0.09}
+    assert run["usage"] == row["usage"]
+    assert (page["totals"]["usage"]["cost"], page["totals"]["unknown_cost"]) == (0.09, 1)
 
 
 def test_families_fold_into_their_roots(asking: Asking) -> None:

@@ -131,7 +131,12 @@ class Families:
             "changed": row.changed,
             "seconds": row.seconds,
             "steps": row.steps,
-            "usage": {"tokens_in": row.tokens_in, "tokens_out": row.tokens_out, "cost": row.cost},
+            "usage": {
+                "tokens_in": row.tokens_in,
+                "tokens_out": row.tokens_out,
+                "cost": row.cost,
+                "known_cost": row.known_cost if row.cost is None else row.cost,
+            },
             "errors": row.errors,
             "waiting": row.waiting,
             "tags": list(row.tags),
@@ -153,7 +158,7 @@ class Families:
             seconds += row.seconds or 0.0
             tokens_in += row.tokens_in
             tokens_out += row.tokens_out
-            cost += row.cost or 0.0
+            cost += row.known_cost if row.cost is None else row.cost
             errors += row.errors
             unknown += row.cost is None
         return {

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "../../vendor/preact.js"
 import { Status } from "../../components/status.js"
-import { ago, cost, count, seconds, shortCount, shortId } from "../../format.js"
+import { ago, count, runCost, seconds, shortCount, shortId } from "../../format.js"
 import { shortened, visible } from "../../text.js"
 
 /**
@@ -32,7 +32,7 @@ function RunFacts({ at, root }) {
       ${row && html`<dt>Steps</dt><dd>${count(row.steps)}</dd>
         ${row.seconds !== null && html`<dt>Time</dt><dd>${seconds(row.seconds)}</dd>`}
         ${tokens > 0 && html`<dt>Tokens</dt><dd>${shortCount(tokens)}</dd>`}
-        ${row.usage.cost ? html`<dt>Cost</dt><dd>${cost(row.usage.cost)}</dd>` : null}
+        ${runCost(row.usage) ? html`<dt>Cost</dt><dd>${runCost(row.usage)}</dd>` : null}
         ${row.errors > 0 && html`<dt>Errors</dt><dd class="err">${count(row.errors)}</dd>`}
         ${row.started && html`<dt>Started</dt><dd>${ago(row.started)}</dd>`}`}
       ${node.chosen ? html`<dt>Chosen</dt><dd>its parent continued with its state</dd>` : at.way && at !== root ? html`<dt>On the way</dt><dd>the chosen run starts from its state</dd>` : null}

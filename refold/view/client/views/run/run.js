@@ -3,7 +3,7 @@
 import { html, useEffect, useMemo, useRef, useState } from "../../vendor/preact.js"
 import { useNarrow } from "../../components/narrow.js"
 import { Status } from "../../components/status.js"
-import { ago, cost, count, plural, seconds, shortCount } from "../../format.js"
+import { ago, count, plural, runCost, seconds, shortCount } from "../../format.js"
 import { say, useKeys } from "../../keys.js"
 import { oneLine, visible } from "../../text.js"
 import { Ask } from "../act/ask.js"
@@ -216,7 +216,7 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   return html`<div class="run">
     <div class="head"><div class="grow">
         <div class="row" style="flex-wrap:wrap;gap:2px 12px"><h1 dir="auto">${visible(run.objective || run.task || run.id)}</h1><${Status} row=${run} />${run.indexed !== null && html`<span class="dim" role="status">${Math.floor(run.indexed * 100)} % of the trace read</span>`}${gone && html`<span class="err">${gone.kind === "gone" ? "no answer from the server; trying again" : visible(gone.message)}</span>`}</div>
-        <p class="facts"><span>${run.name ? `Agent ${oneLine(run.name, 80)}` : oneLine((run.module.split(":")[1] ?? run.module) || "no module", 80)}</span><span>${ago(run.started)}</span>${run.seconds !== null && html`<span><b>${seconds(run.seconds)}</b></span>`}${run.usage.tokens_in + run.usage.tokens_out > 0 && html`<span><b>${shortCount(run.usage.tokens_in + run.usage.tokens_out)}</b> tokens</span>`}${run.usage.cost === null ? html`<span>cost not known</span>` : cost(run.usage.cost) && html`<span><b>${cost(run.usage.cost)}</b></span>`}<span><b>${count(run.counts.actions)}</b> ${run.counts.actions === 1 ? "action" : "actions"}</span>${run.attempts.length > 0 && html`<span>resumed ${run.attempts.length === 1 ? "once" : `${count(run.attempts.length)} times`}</span>`}${none.current && html`<span class="none">${none.current}</span>`}</p>
+        <p class="facts"><span>${run.name ? `Agent ${oneLine(run.name, 80)}` : oneLine((run.module.split(":")[1] ?? run.module) || "no module", 80)}</span><span>${ago(run.started)}</span>${run.seconds !== null && html`<span><b>${seconds(run.seconds)}</b></span>`}${run.usage.tokens_in + run.usage.tokens_out > 0 && html`<span><b>${shortCount(run.usage.tokens_in + run.usage.tokens_out)}</b> tokens</span>`}${run.usage.cost === null && !run.usage.known_cost ? html`<span>cost not known</span>` : runCost(run.usage) && html`<span><b>${runCost(run.usage)}</b></span>`}<span><b>${count(run.counts.actions)}</b> ${run.counts.actions === 1 ? "action" : "actions"}</span>${run.attempts.length > 0 && html`<span>resumed ${run.attempts.length === 1 ? "once" : `${count(run.attempts.length)} times`}</span>`}${none.current && html`<span class="none">${none.current}</span>`}</p>
         <div class="run-acts">
           <button type="button" class="btn ${acts ? "" : "shell"}" onClick=${fork}>Fork from here <kbd class="wide">f</kbd></button>
           ${run.parent?.here && html`<a class="btn" href=${`#/compare/${encodeURIComponent(run.parent.run)}/${encodeURIComponent(run.id)}`}>Compare with its ${run.parent.kind === "fork" ? "source" : "parent"}</a>`}
