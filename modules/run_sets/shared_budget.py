@@ -178,7 +178,10 @@ def excess_in(document: Any) -> str | None:
 
 
 def spent_in(document: Any) -> float:
-    """Return what all runs of a set have cost, or may have, also those that `retry` replaced."""
+    """Return what all runs of a set have cost, or may have.
+
+    Runs that `retry` replaced are included.
+    """
     return Ledger.read(document, time.time()).spent
 
 
