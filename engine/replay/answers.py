@@ -210,14 +210,15 @@ def _answers_by_request(
         raise WaitAnsweredError(f"run {run_id} has no open request; resume it without a value")
     if request is not None:
         provided = {request: value}
-    elif isinstance(value, Mapping) and value and set(value) <= set(open_now):
+    elif isinstance(value, Mapping) and value.keys() & open_now.keys():
         provided = dict(value)
     elif len(open_now) == 1:
         provided = {next(iter(open_now)): value}
     else:
         raise WaitAnsweredError(
             f"run {run_id} waits for {len(open_now)} answers; say which with request= (--request on the command line), "
-            f"one of {', '.join(open_now)}"
+            f"or pass answers by request: {', '.join(open_now)}"
+            + (f"; not open: {', '.join(map(str, value))}" if isinstance(value, Mapping) and value else "")
         )
     for name in provided:
         if name not in open_now:
