@@ -3,7 +3,8 @@
 A page on the disk cannot import modules, and the server's page loads faster without requests for sixty files. So each
 module becomes a function that is called once, in the order of the imports, with the exports of the modules before it.
 No general bundler is needed, because the page's own files use only the plain forms of `import` and `export`; other
-forms are refused. Doc comments, which hold types for the checker, are left out: they are a seventh of the page.
+forms are refused. Doc comments, also those within a line, hold types for the checker, and are left out: they are a
+seventh of the page.
 """
 
 import re
@@ -18,6 +19,7 @@ _EXPORT = re.compile(r"^export\s+(?P<kind>(?:async\s+)?function\*?|const|class)\
 _LIST = re.compile(r"\bexport\s*\{(?P<names>[^{}]*)\};?")
 _LEFT = re.compile(r"^\s*(?:import|export)\b(?!\s*\()", re.M)
 _DOC = re.compile(r"^[ \t]*/\*\*(?:(?!\*/)[\s\S])*\*/[ \t]*\n", re.M)
+_TYPE = re.compile(r"/\*\* @(?:type|param)\b[^*\n]*\*/ ?")
 _LIBRARIES = "vendor/"
 _MAIN = "app.js"
 _SHEETS = re.compile(r'<link rel="stylesheet" href="/(?P<path>[^"]+)">')
@@ -60,7 +62,7 @@ def _add(name: str, made: dict[str, str], above: tuple[str, ...]) -> None:
         raise ValueError(f"the page's modules import each other in a circle: {' -> '.join([*above, name])}")
     source = (CLIENT / name).read_text("utf-8")
     if not name.startswith(_LIBRARIES):  # comments of libraries hold licences
-        source = _DOC.sub("", source)
+        source = _TYPE.sub("", _DOC.sub("", source))
     folder = PurePosixPath(name).parent
     exported: list[tuple[str, str]] = []
 

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
@@ -22,7 +22,7 @@ class CallStats:
     """The calls of one tool, model or other effect in some runs.
 
     `seconds` of a tool include what it calls; tokens and cost do not, as the model it asks has a row of its own. A
-    child run counts with all that it has used.
+    child run that is not added itself counts with all that it has used.
     """
 
     kind: CallKind
@@ -83,8 +83,10 @@ class CallStats:
             "unpriced": self.unpriced,
         }
 
-    def end(self, outcome: Mapping[str, Any], value: Callable[[Any], Any], *, failed: bool) -> None:
-        """Add a call that has ended; `value` is as in `CallTable.add_run`."""
+    def end(
+        self, outcome: Mapping[str, Any], value: Callable[[Any], Any], children: Collection[str], *, failed: bool
+    ) -> None:
+        """Add a call that has ended; see `CallTable.add_run`."""
         self.unfinished -= 1
         self.calls += 1
         self.errors += failed
@@ -103,7 +105,8 @@ class CallStats:
         usage = outcome.get("usage")
         if self.name == RUN_CHILD and "reused" not in outcome:
             result = value(outcome.get("result"))
-            usage = result.get("usage") if isinstance(result, Mapping) else None
+            counted = isinstance(result, Mapping) and result.get("run_id") not in children
+            usage = result.get("usage") if counted else None
         if isinstance(usage, Mapping):
             tokens = usage.get("tokens_in") or 0, usage.get("tokens_out") or 0
             self.tokens_in += tokens[0]
@@ -123,13 +126,16 @@ class CallTable:
     def __init__(self) -> None:
         self._rows: dict[tuple[CallKind, str], CallStats] = {}
         self._open: dict[int, CallStats] = {}
+        self._children: Collection[str] = ()
 
-    def add_run(self, lines: Iterable[bytes], value: Callable[[Any], Any]) -> None:
+    def add_run(self, lines: Iterable[bytes], value: Callable[[Any], Any], children: Collection[str] = ()) -> None:
         """Add the calls of one run.
 
-        `value` returns what a reference to a blob stands for. Raises `TraceError` for a line that is no record.
+        `value` returns what a reference to a blob stands for; `children` are the ids of child runs that are added, too.
+        Raises `TraceError` for a line that is no record.
         """
         self._open.clear()
+        self._children = children
         self.add_lines(lines, value)
 
     def add_lines(self, lines: Iterable[bytes], value: Callable[[Any], Any]) -> None:
@@ -146,7 +152,7 @@ class CallTable:
                     outcome["intent"], None
                 )  # a cancelled call may have another one, told by a person
                 if ended is not None:
-                    ended.end(outcome, value, failed=failed(line, outcome))
+                    ended.end(outcome, value, self._children, failed=failed(line, outcome))
 
     def rows(self) -> list[CallStats]:
         """Return models, tools, other effects; the most seconds first."""

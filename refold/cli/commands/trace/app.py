@@ -54,9 +54,10 @@ def stats(
 
     Each row has the calls, errors, seconds in all and their share of the runs'
     seconds, median, 95th percentile and longest call, tokens and cost. A tool's
-    seconds include what it calls; its tokens and cost do not. A folder or a
-    store means all of its runs. Without TRACE, add up all in the folder of
-    traces.
+    seconds include what it calls; its tokens and cost do not. Child runs are
+    added, too. Open are calls without an outcome: under way, or cut off and
+    perhaps made again. A folder or a store means all of its runs. Without
+    TRACE, add up all in the folder of traces.
     """
     from ...input.find_trace import find_runs
     from .stats import show_stats

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ....traces.analysis.call_stats import CallTable
 from ....traces.export.figures import run_seconds
+from ....traces.export.timeline import family_runs
 from ....traces.stores import RunRef
 from ...input.find_trace import load_trace
 from ...render.output import console, say, table, write_json
@@ -19,18 +20,25 @@ _HEADINGS = ("", "name", "calls", "errors", "seconds", "share", "median", "p95",
 
 def show_stats(paths: Sequence[Path | RunRef], as_json: bool) -> int:
     """Print the calls of some runs, added up; return 0."""
-    calls, seconds = CallTable(), list[float | None]()
+    calls, seconds, added = CallTable(), list[float | None](), set[str]()
     for path in paths:
         trace = load_trace(path)
-        calls.add_run(trace.records.raws(), trace.value)
+        if trace.run_id in added:
+            continue
         seconds.append(run_seconds(trace))
+        family = [each.trace for each in family_runs(trace)]
+        children = {each.run_id for each in family}
+        for each in family:
+            if each.run_id not in added:
+                calls.add_run(each.records.raws(), each.value, children)
+                added.add(each.run_id)
     known = [each for each in seconds if each is not None]
     rows = [row.to_dict(math.fsum(known)) for row in calls.rows()]
     if as_json:
-        write_json({"runs": len(paths), "seconds": math.fsum(known), "calls": rows})
+        write_json({"runs": len(added), "seconds": math.fsum(known), "calls": rows})
         return 0
     out = console()
-    say(out, Text(f"{count_text(len(paths), 'run')}, {seconds_text(math.fsum(known))}", "dim"))
+    say(out, Text(f"{count_text(len(added), 'run')}, {seconds_text(math.fsum(known))}", "dim"))
     if not rows:
         say(out, Text("no call has been recorded"))
         return 0
