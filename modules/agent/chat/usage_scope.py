@@ -10,8 +10,8 @@ class Spending:
 
     __slots__ = ("_outer", "_token", "_usages")
 
-    def __init__(self) -> None:
-        self._outer = _inside.get()
+    def __init__(self, outer: "Spending | None") -> None:
+        self._outer = outer
         self._usages: list[Usage] = []
 
     def __enter__(self) -> "Spending":
@@ -36,9 +36,12 @@ class Spending:
 _inside: ContextVar[Spending | None] = ContextVar("refold_spending", default=None)
 
 
-def spending() -> Spending:
-    """Return a block that collects the usage of all generations inside."""
-    return Spending()
+def spending(*, alone: bool = False) -> Spending:
+    """Return a block that collects the usage of all generations inside.
+
+    With `alone`, it adds nothing to outer blocks.
+    """
+    return Spending(None if alone else _inside.get())
 
 
 def spent(usage: Usage | None) -> None:

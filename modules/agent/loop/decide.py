@@ -14,6 +14,7 @@ from ....engine.errors import NoRunError
 from ..chat.files import has_files, lacks
 from ..chat.messages import Message
 from ..chat.usage import Usage
+from ..chat.usage_scope import spending
 from ..events import AgentEvent, AgentStart, CompactionEvent, GenerationError, GenerationRetry, GenerationStart
 from ..generators.errors import (
     ContextOverflowError,
@@ -90,7 +91,9 @@ class Deciding:
                 tools = [tool.function.name for tool in self.state.params.tools or ()]
                 params = start_params(self.state.agent, self.state.limit, tools, self.state.messages[-1])
                 await self._tell(AgentStart, inputs=self._inputs(), params=params)
-            self.request = await request_of(self.setup, self.state)
+            with spending() as inside:
+                self.request = await request_of(self.setup, self.state)
+            self.dispatch.count(inside.usage)
             if self.dispatch.wants(GenerationStart):
                 facts = {"generator": self.generator, "step": self.step}
                 await self._tell(GenerationStart, **facts, messages=lambda: self._prompt())
@@ -165,7 +168,9 @@ class Deciding:
                     if self.compaction is not None or (shorter := await self._compact()) is None:
                         raise
                     if self.setup.context:
-                        self.request.view = await view_for(self.setup, self.state, shorter)
+                        with spending() as inside:
+                            self.request.view = await view_for(self.setup, self.state, shorter)
+                        self.dispatch.count(inside.usage)
                         reserve = self.request.reserve(self.state)
                     else:
                         messages, reserve = shorter, estimate_tokens(shorter)

@@ -90,7 +90,7 @@ class Dispatch:
     """Shows the events of one phase of a step to the hooks.
 
     `memory` is the memory of counting hooks, and `changed` its changes in this phase. `reactions` are all reactions;
-    `winners` are those that take effect, one for each event. `used` is the usage of generations in hooks.
+    `winners` are those that take effect, one for each event. `used` is the usage of generations in hooks and functions.
     """
 
     def __init__(
@@ -129,9 +129,13 @@ class Dispatch:
         self.reactions.append(reacted)
 
     def add_usage(self, used: Mapping[str, Any] | None) -> None:
+        """Add recorded usage."""
+        self.count(None if used is None else usage_from(used))
+
+    def count(self, used: Usage | None) -> None:
         """Add usage beyond the turn's own requests."""
         if used is not None:
-            self.used = usage_from(used) if self.used is None else self.used + usage_from(used)
+            self.used = used if self.used is None else self.used + used
 
     async def tell(
         self,

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from inspect import Signature, isawaitable
+from inspect import Signature, isawaitable, iscoroutinefunction
 from typing import Any
 
 from ....engine import perform_as
 from ....traces.errors import UsageError
+from ..chat.json_forms import usage_from, usage_to_dict
+from ..chat.usage import Usage
+from ..chat.usage_scope import spending, spent
 from ..tools.run_context import RunContext, is_run_context
 from ..tools.schema import function_signature
 
@@ -41,9 +44,29 @@ class PerTurn:
     async def value(self, state: Any, run: Callable[[], RunContext[Any]], *before: Any) -> Any:
         """Return the setting for the turn that begins with `state`.
 
-        The arguments `before` precede the state or the run.
+        The arguments `before` precede the state. The usage of generations and child runs in the function is added to
+        the enclosing block of usage, also when a result is read from the trace.
         """
         if self.takes_run:
-            return await perform_as(self.setting, {}, partial(self.fn, *before, run()), idempotent=True)
+            recorded = await perform_as(self.setting, {}, self._with_usage(partial(self.fn, run())), idempotent=True)
+            spent(usage_from(recorded["used"]) if "used" in recorded else None)
+            return recorded["value"]
         found = self.fn(*before, state)
         return await found if isawaitable(found) else found
+
+    def _with_usage(self, body: Callable[[], Any]) -> Callable[[], Any]:
+        """Return a function whose result also has the usage of generations inside."""
+
+        def called() -> dict[str, Any]:
+            with spending(alone=True) as inside:
+                return _recorded(body(), inside.usage)
+
+        async def awaited() -> dict[str, Any]:
+            with spending(alone=True) as inside:
+                return _recorded(await body(), inside.usage)
+
+        return awaited if iscoroutinefunction(self.fn) or iscoroutinefunction(type(self.fn).__call__) else called
+
+
+def _recorded(value: Any, used: Usage | None) -> dict[str, Any]:
+    return {"value": value} if used is None else {"value": value, "used": usage_to_dict(used)}

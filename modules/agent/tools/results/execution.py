@@ -17,7 +17,7 @@ from .....engine import CallUsage, call_info, charge, emit, own_error
 from .....engine.errors import NoRunError
 from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage
-from ...chat.usage_scope import Spending
+from ...chat.usage_scope import Spending, spending
 from ..context import ContextFact, current_tool, current_tool_call
 from ..nested_json import unpacked
 from ..schema import Parameters, adapter_for, arguments_text, call_arguments
@@ -71,7 +71,7 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     error: Exception | None = None
     token, mark = current_tool_call.set(call), current_tool.set(tool)
     try:
-        with Spending() as inside:
+        with spending() as inside:
             try:
                 args, kwargs = _arguments(tool, call.function.arguments)
                 outcome = _ended(tool, tool.fn(*args, **kwargs))
@@ -96,7 +96,7 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     error: Exception | None = None
     token, mark = current_tool_call.set(call), current_tool.set(tool)
     try:
-        with Spending() as inside:
+        with spending() as inside:
             try:
                 args, kwargs = _arguments(tool, call.function.arguments)
                 outcome = _ended(tool, await tool.fn(*args, **kwargs))

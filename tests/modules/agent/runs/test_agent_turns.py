@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from refold.modules.agent import Agent, FunctionGenerator, RunContext, ToolCall, clear_tool_results, tool, window
+from refold.modules.agent import (
+    Agent,
+    FunctionGenerator,
+    RunContext,
+    ScriptedGenerator,
+    ToolCall,
+    Usage,
+    clear_tool_results,
+    tool,
+    window,
+)
 from refold.modules.agent.events import GenerationStart
 from refold.modules.agent.trajectory.projector import Projector
 from refold.testing import check_resume
@@ -156,3 +166,26 @@ def test_a_run_with_functions_of_a_turn_can_be_resumed_from_every_record() -> No
         ).module()
 
     check_resume(make(), "go")
+
+
+def test_the_usage_of_child_runs_in_a_turns_functions_counts_once() -> None:
+    child = Agent(name="child", model=ScriptedGenerator(["c"], usage=Usage(input_tokens=10, output_tokens=1)))
+
+    async def of_state(state: Any) -> str | None:
+        return (await child.run("of the state")).answer
+
+    async def of_run(run: RunContext[None]) -> dict[str, Any]:
+        await child.run("of the run")
+        return {"temperature": 0.5}
+
+    async def shown(messages: Any, state: Any) -> Any:
+        await child.run("of the context")
+        return messages
+
+    model = ScriptedGenerator(["done"], usage=Usage(input_tokens=100, output_tokens=1))
+    agent = Agent(name="a", model=model, instructions=of_state, settings=of_run, context=shown)
+    trajectory = agent.run_sync("go", deps=None)
+    assert trajectory.usage.input_tokens == 130
+    assert trajectory.trace is not None
+    assert agent.make_engine().verify(trajectory.trace) == []
+    check_resume(agent.module(), "go")
