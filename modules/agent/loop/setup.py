@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from inspect import Signature
+from inspect import Signature, iscoroutine
 from typing import Any
 from uuid import UUID
 
@@ -167,9 +167,13 @@ class Setup:
 
 def _is_offered(name: str, when: When, state: AgentState) -> bool:
     try:
-        return bool(when(state))
+        found: Any = when(state)
     except Exception as error:
         raise UsageError(f"when= of the tool {name!r} raised {type(error).__name__}: {error}") from error
+    if iscoroutine(found):
+        found.close()
+        raise UsageError(f"when= of the tool {name!r} must be a plain function, got an async one.")
+    return bool(found)
 
 
 _uuid = lru_cache(maxsize=64)(UUID)

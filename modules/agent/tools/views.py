@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from difflib import get_close_matches
+from inspect import iscoroutine
 from typing import Annotated, Any
 
 from pydantic import PrivateAttr
@@ -117,7 +118,10 @@ def filtered(tools: Any, when: Callable[..., bool]) -> ToolView:
         earlier = tool.when
 
         def offered(state: Any) -> bool:
-            return (earlier is None or earlier(state)) and (when(state, tool) if takes_tool else when(state))
+            found: Any = True if earlier is None else earlier(state)
+            if not found or iscoroutine(found):
+                return found  # type: ignore[no-any-return]
+            return when(state, tool) if takes_tool else when(state)
 
         return tool.with_(when=offered)
 

@@ -100,6 +100,18 @@ def results(messages: list[Message]) -> list[str]:
     return [message.content for message in messages if message.role == "tool"]
 
 
+async def test_an_async_condition_is_refused_and_does_not_offer_the_tool() -> None:
+    async def never(state: Any) -> bool:
+        return False
+
+    for tools in ([filtered([deploy], never)], [filtered(filtered([deploy], never), lambda state: True)]):
+        made = agent(tools, call("deploy"))
+        done = await made.run("ship it")
+        assert (done.status, ran) == ("failed", [])
+        [failure] = [r.data["error"]["message"] for r in done.trace.records if r.kind == "end"]
+        assert failure.startswith("when= of the tool 'deploy' must be a plain function, got an async one.")
+
+
 @pytest.mark.parametrize("how", ["tool", "filtered", "nested"])
 async def test_a_tool_is_offered_once_its_condition_holds(how: str) -> None:
     both = filtered([check, filtered(deploy, when=is_tested)], lambda state, tool: tool.name in ("check", "deploy"))
