@@ -117,10 +117,10 @@ def filtered(tools: Any, when: Callable[..., bool]) -> ToolView:
     def change(tool: AnyTool) -> AnyTool:
         earlier = tool.when
 
-        def offered(state: Any) -> bool:
+        def offered(state: Any) -> Any:
             found: Any = True if earlier is None else earlier(state)
-            if not found or iscoroutine(found):
-                return found  # type: ignore[no-any-return]
+            if not found or iscoroutine(found):  # who asks refuses a coroutine
+                return found
             return when(state, tool) if takes_tool else when(state)
 
         return tool.with_(when=offered)

@@ -178,10 +178,11 @@ def test_the_usage_of_child_runs_in_a_turns_functions_counts_once() -> None:
         await child.run("of the run")
         return {"temperature": 0.5}
 
-    async def shown(messages: Any, state: Any) -> Any:
+    async def after_a_run(messages: Any, state: Any) -> Any:
         await child.run("of the context")
         return messages
 
+    shown: Any = after_a_run
     model = ScriptedGenerator(["done"], usage=Usage(input_tokens=100, output_tokens=1))
     agent = Agent(name="a", model=model, instructions=of_state, settings=of_run, context=shown)
     trajectory = agent.run_sync("go", deps=None)

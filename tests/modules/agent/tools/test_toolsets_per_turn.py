@@ -101,9 +101,10 @@ def results(messages: list[Message]) -> list[str]:
 
 
 async def test_an_async_condition_is_refused_and_does_not_offer_the_tool() -> None:
-    async def never(state: Any) -> bool:
+    async def asynchronous(state: Any) -> bool:
         return False
 
+    never: Any = asynchronous
     for tools in ([filtered([deploy], never)], [filtered(filtered([deploy], never), lambda state: True)]):
         made = agent(tools, call("deploy"))
         done = await made.run("ship it")
