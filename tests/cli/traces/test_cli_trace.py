@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from refold.modules.agent import Agent, ScriptedGenerator, Usage
 from refold.traces import Trace
 from refold.traces.file.writer import TraceWriter
 
@@ -263,3 +264,22 @@ def test_the_calls_of_a_folder_are_added_up(refold: Command, lab: Path) -> None:
     assert ran.lines[0].startswith("2 runs, ")
     assert {tuple(line.split()[:3]) for line in ran.lines[2:]} == {(*row, str(calls)) for row, calls in counts.items()}
     assert refold("trace", "stats", "nowhere").code == 2
+
+
+def test_the_calls_of_child_runs_are_added_once(refold: Command, lab: Path) -> None:
+    def scripted(*answers: Any, tokens: int) -> ScriptedGenerator:
+        return ScriptedGenerator(list(answers), usage=Usage(input_tokens=tokens, output_tokens=1))
+
+    clerk = Agent(name="clerk", model=scripted("found it", tokens=10))
+    desk = Agent(
+        name="desk",
+        model=scripted({"calls": [{"clerk": {"task": "look"}}]}, "done", tokens=100),
+        tools=[clerk],
+        engine={"traces": "runs"},
+    )
+    used = desk.run_sync("go").usage
+    doc = refold("trace", "stats", "--json").doc
+    assert doc["runs"] == 2
+    assert {row["name"]: row["calls"] for row in doc["calls"] if row["kind"] != "effect"} == {"scripted": 3, "clerk": 1}
+    sums = [sum(row[name] for row in doc["calls"]) for name in ("tokens_in", "tokens_out")]
+    assert sums == [used.input_tokens, used.output_tokens] == [210, 3]
