@@ -77,7 +77,7 @@ def test_the_job_of_the_page_has_the_form_that_kubernetes_requires() -> None:
     assert rules["FailIndex"]["onExitCodes"] == {
         "containerName": container["name"],
         "operator": "In",
-        "values": [1, 20],
+        "values": [1, 13, 20],
     }
     assert rules["Ignore"]["onPodConditions"] == [{"type": "DisruptionTarget"}]
     assert container["command"][:3] == ["refold", "set", "run"]
