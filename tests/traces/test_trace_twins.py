@@ -21,6 +21,7 @@ from refold.modules.agent import Agent, FunctionGenerator, ToolCall, tool
 from refold.modules.agent.subagent import SubAgentToolset
 from refold.modules.skills import Skill, create_skill_tool
 from refold.modules.tools import SearchResult, default_tools, use_sandbox, use_search, use_workspace
+from refold.testing import FakeClock
 from refold.traces import Trace, family
 from refold.traces.derived_ids import derive, id_from
 
@@ -160,6 +161,24 @@ def test_each_tool_alone_makes_equal_runs(tmp_path: Path, page: str, capsys: pyt
     assert (as_json["equal"], as_json["states"], as_json["settings"]) == (True, [], [])
     called = {effect.name for step in one.steps for effect in step.effects}
     assert called >= {name for name, _ in CALLS if name != "missing_tool"}
+
+
+def test_one_second_of_a_run_may_be_two_of_the_other(tmp_path: Path, page: str) -> None:
+    """Both questions of the first run are asked in one second, those of the second run in two."""
+
+    def asking(start: float, seconds: float) -> Trace:
+        clock = FakeClock(start)
+
+        def slow(request: Any) -> Any:
+            clock.advance(seconds)
+            return answer(request)
+
+        turns = [[("asks_with_ids", {"question": each})] for each in ("Which?", "And then?")]
+        return run(tmp_path, turns, page, clock=clock, on_wait=slow)
+
+    one, other = asking(1_700_000_000.0, 0.0), asking(1_700_000_100.0, 1.0)
+    assert not one.diff(other), str(one.diff(other))
+    assert (one.diff(other).states, list(one.diff_all(other))) == ((), [])
 
 
 def test_a_changed_setting_is_named_once_and_the_first_result_that_differs_is_shown(

@@ -296,7 +296,7 @@ class StepPhases:
         decided = self.differences(_proposed(a), _proposed(b), "/decision")
         yield "decide", [*self._effects(calls, "decide"), *decided]
         yield "branch", self._branched(calls, a, b)
-        yield "wait", list(self.differences(self.twins.to_right(_waits(a)), _waits(b), "/waits"))
+        yield "wait", list(self.differences(_waits(a), _waits(b), "/waits"))
         observed = self.differences(a and a.observation, b and b.observation, "/observation")
         yield "act", [*self._effects(calls, "act"), *observed]
         found = self._reduced(a, b)

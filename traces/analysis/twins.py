@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any, Protocol
 
 from ..derived_ids import derive, id_from
@@ -152,13 +153,25 @@ class Twins:
             x == y or (at % 2 and self._pairs(x, y)) for at, (x, y) in enumerate(zip(a, b, strict=True))
         )
 
-    def to_right(self, value: Any) -> Any:
-        """Return a value of the left with the right's ids."""
+    def to_right(self, value: Any, right: Any = None) -> Any:
+        """Return a value of the left with the right's ids.
+
+        A time of the left may stand for several times of the right: `right` is the value that says which.
+        """
+        if isinstance(value, dict):
+            rights = right if isinstance(right, dict) else {}
+            names = {self.to_right(name): item for name, item in value.items()}
+            return {name: self.to_right(item, rights.get(name)) for name, item in names.items()}
+        if isinstance(value, list):
+            rights = right if isinstance(right, list) else ()
+            return [self.to_right(item, other) for item, other in zip_longest(value, rights[: len(value)])]
+        if right is not None and (value == right or self.is_same(value, right)):
+            return right
         return _replaced(value, self._texts, self._twin)
 
     def changes(self, left: Any, right: Any) -> tuple[Change, ...]:
         """Return the changes from the left state to the right one."""
-        old = self.to_right(left)
+        old = self.to_right(left, right)
         if same_json(old, right):
             return ()
         return tuple(replace(each, old=self.to_left(each.old)) for each in changes_of(old, make_patch(old, right)))

@@ -304,7 +304,7 @@ class _Comparing:
         b = min(self.right.count, kb if init or kb is None else kb + 1) if kb is not None else self.right.count
         end = first["phase"] == "end"
         old, new = _state(self.left, a, end), _state(self.right, b, end)
-        return {"k": a, **change_tree(self._twins.to_right(old), new, f"s:{a}:", f"s:{b}:")}
+        return {"k": a, **change_tree(self._twins.to_right(old, new), new, f"s:{a}:", f"s:{b}:")}
 
 
 def _columns(trace: IndexedTrace, shift: int, n: int, steps: int) -> Json:

@@ -135,17 +135,16 @@ def _drag_the_timeline(page: Page, site: Site) -> None:
     expect(shown).to_contain_text("0–382 of 383")
     page.keyboard.press("+")
     page.keyboard.press("+")
-    over, window = page.locator(".time .over").bounding_box(), page.locator(".time .win").bounding_box()
-    assert over
-    assert window
-    page.mouse.move(over["x"] + over["width"] * 0.25, over["y"] + 10)
+    over, window = page.locator(".time .over"), page.locator(".time .win")
+    wide = over.evaluate("canvas => canvas.clientWidth")
+    over.hover(position={"x": wide * 0.25, "y": 10})
     page.mouse.down()
     expect(slider).to_have_attribute("aria-valuenow", "95")
-    page.mouse.move(over["x"] + over["width"] * 0.75, over["y"] + 10, steps=4)
+    over.hover(position={"x": wide * 0.75, "y": 10})
     page.mouse.up()
     expect(shown).to_contain_text("239–334 of 383")
     expect(slider).to_have_attribute("aria-valuenow", "95")  # dragging moves the window, and not the cursor
-    page.mouse.click(window["x"] + window["width"] * 0.5, window["y"] + 30)
+    window.click(position={"x": wide * 0.5, "y": 30})
     expect(slider).to_have_attribute("aria-valuenow", "287")
     page.keyboard.down("Shift")
     page.mouse.wheel(0, -100)
