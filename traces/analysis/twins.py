@@ -163,8 +163,8 @@ class Twins:
             names = {self.to_right(name): item for name, item in value.items()}
             return {name: self.to_right(item, rights.get(name)) for name, item in names.items()}
         if isinstance(value, list):
-            rights = right if isinstance(right, list) else ()
-            return [self.to_right(item, other) for item, other in zip_longest(value, rights[: len(value)])]
+            others = right[: len(value)] if isinstance(right, list) else ()
+            return [self.to_right(item, other) for item, other in zip_longest(value, others)]
         if right is not None and (value == right or self.is_same(value, right)):
             return right
         return _replaced(value, self._texts, self._twin)
