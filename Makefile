@@ -82,7 +82,7 @@ docs: $(VENV)/refold-dev  ## render the docstrings of all public names to build/
 	  $(patsubst %,refold.modules.%,agent tools mcp skills policies capabilities run_sets evaluation studies rate_limits)
 
 screenshots: $(VENV)/refold-dev  ## make the pictures in the docs, in Chromium
-	$(BIN)/python docs/screenshots.py
+	$(BIN)/python docs/scripts/screenshots.py
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) $(VENV)-latest build dist *.egg-info

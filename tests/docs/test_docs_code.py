@@ -14,7 +14,7 @@ from refold import Engine
 from refold.modules.examples.game_of_24 import GameOf24
 from refold.tasks import load_task
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SAID = re.compile(r"^print\(.*\)  +# (.+)$", re.MULTILINE)
 
@@ -42,13 +42,13 @@ def test_the_code_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: P
 
 
 def test_the_first_module_has_twenty_lines() -> None:
-    module = blocks(ROOT / "docs" / "module.md")[0]
+    module = blocks(ROOT / "docs" / "tutorials" / "write-your-own-loop.md")[0]
     assert "class Guesser(AgentModule[Search])" in module
     assert len([line for line in module.splitlines() if line.strip()]) <= 20
 
 
 def test_the_reader_of_the_format_page_reads_a_trace(tmp_path: Path) -> None:
-    names, _ = run_all(ROOT / "docs" / "trace-format.md", tmp_path)
+    names, _ = run_all(ROOT / "docs" / "reference" / "trace-format.md", tmp_path)
     read = names["read"]
     task = load_task(ROOT / "tasks" / "examples" / "game_of_24.yaml")
     trace = Engine(GameOf24(), traces=tmp_path / "runs").run(task).trace
@@ -68,5 +68,5 @@ def test_the_reader_of_the_format_page_reads_a_trace(tmp_path: Path) -> None:
 
 
 def test_the_reader_has_fifteen_lines() -> None:
-    [reader] = [block for block in blocks(ROOT / "docs" / "trace-format.md") if "def read(" in block]
+    [reader] = [block for block in blocks(ROOT / "docs" / "reference" / "trace-format.md") if "def read(" in block]
     assert len(reader[reader.index("def read(") :].splitlines()) <= 15

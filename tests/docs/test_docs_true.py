@@ -19,34 +19,37 @@ from refold.engine import ENDINGS
 from refold.traces.file.record import BEAT
 from refold.traces.file.schema import MEMBERS
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMANDS = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 
 
-def test_the_table_of_endings_is_the_engines() -> None:
-    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "endings.py"))
-    assert names["page"]() == (ROOT / "docs" / "endings.md").read_text(encoding="utf-8"), "run: python docs/endings.py"
-    assert names["client"]() == names["CLIENT"].read_text(encoding="utf-8"), "run: python docs/endings.py"
+def script(name: str) -> dict[str, Any]:
+    """The names of a script that writes a part of the documents."""
+    return runpy.run_path(str(ROOT / "docs" / "scripts" / f"{name}.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("endings", "| `final` |"),
+        ("events", "| ToolStart | `tool_call: ToolCall`,"),
+        ("spans", "| `gen_ai.input.messages` | model |"),
+        ("loop", "flowchart TD"),
+    ],
+)
+def test_what_a_script_writes_into_a_page_is_what_the_code_says(name: str, row: str) -> None:
+    names = script(name)
+    written: str = names["PAGE"].read_text(encoding="utf-8")
+    assert names["page"]() == written, f"run: python docs/scripts/{name}.py"
+    assert row in written
+
+
+def test_the_tables_of_endings_have_every_reason() -> None:
+    names = script("endings")
+    assert names["client"]() == names["CLIENT"].read_text(encoding="utf-8"), "run: python docs/scripts/endings.py"
     for reason in ENDINGS:
         assert f"| `{reason}` |" in names["table"]()
         assert f'\n  {reason}: "' in names["client"]()
-
-
-def test_the_table_of_events_is_the_classes() -> None:
-    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "events.py"))
-    assert names["page"]() == (ROOT / "docs" / "agent-events.md").read_text(encoding="utf-8"), "python docs/events.py"
-    assert "| ToolStart | `tool_call: ToolCall`," in names["table"]()
-
-
-def test_the_table_of_attributes_is_the_codes() -> None:
-    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "spans.py"))
-    assert names["page"]() == (ROOT / "docs" / "exporting.md").read_text(encoding="utf-8"), "run: python docs/spans.py"
-    assert "| `gen_ai.input.messages` | model |" in names["table"]()
-
-
-def test_the_diagram_of_the_loop_is_the_loops() -> None:
-    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loop.py"))
-    assert names["page"]() == (ROOT / "docs" / "design.md").read_text(encoding="utf-8"), "run: python docs/loop.py"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -107,11 +110,11 @@ def test_make_has_the_commands_of_the_documents_and_lists_them() -> None:
 
 
 def test_the_picture_is_of_the_example_and_loads_nothing() -> None:
-    picture = (ROOT / "docs" / "replay.svg").read_text(encoding="utf-8")
+    picture = (ROOT / "docs" / "pictures" / "replay.svg").read_text(encoding="utf-8")
     assert "8&#160;/&#160;(3&#160;-&#160;(8&#160;/&#160;3))&#160;=&#160;24" in picture
     assert re.findall(r"https?://[^\s\"']+", picture) == ["http://www.w3.org/2000/svg"]
-    drawn = runpy.run_path(str(ROOT / "docs" / "picture.py"))["draw"]()
-    assert _words(drawn) == _words(picture), "run: python docs/picture.py"
+    drawn = script("picture")["draw"]()
+    assert _words(drawn) == _words(picture), "run: python docs/scripts/picture.py"
 
 
 def _words(picture: str) -> list[str]:
@@ -156,7 +159,7 @@ def events_of(tree: ast.Module, named: dict[str, str]) -> set[str]:
 
 
 def test_the_page_of_the_format_names_all_that_is_written() -> None:
-    page = (ROOT / "docs" / "trace-format.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "trace-format.md").read_text(encoding="utf-8")
     files = [path for room in ("traces", "engine", "modules") for path in (ROOT / room).rglob("*.py")]
     writes = re.compile(rb"""emit\(|_left_open\(|["']event["']|["']refold\.[a-z_]+["']""")  # to read all takes seconds
     trees = [ast.parse(code) for path in files if writes.search(code := path.read_bytes())]

@@ -54,7 +54,7 @@ def test_every_error_strategy_criterion_and_part_of_a_result_is_importable_from_
 
 
 def test_every_name_of_the_pages_on_porting_stands_where_they_say() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     seen = 0
     for page in pages:
         for path in set(re.findall(r"`(refold(?:\.\w+)+)`", page.read_text(encoding="utf-8"))):

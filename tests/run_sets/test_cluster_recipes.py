@@ -17,7 +17,7 @@ from set_lab.servers import place
 from refold.modules.run_sets.table import all_rows
 from refold.traces.stores import open_store
 
-PAGE = (ROOT / "docs" / "slurm-kubernetes.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "many-runs" / "slurm-kubernetes.md").read_text()
 MODULE = """
 import os
 

@@ -1,4 +1,4 @@
-"""Ordinary ways to depend on more than state and effects: `check_resume` finds each, or docs/testing.md names it."""
+"""Ordinary ways to depend on more than state and effects: `check_resume` finds each, or the docs name it."""
 
 import asyncio
 import itertools
@@ -349,7 +349,7 @@ def test_assert_replays_sees_the_hash_seed_too(module: type[Steps]) -> None:
 
 
 def test_what_the_check_cannot_see_is_named_in_the_documentation() -> None:
-    page = (Path(__file__).parents[2] / "docs/testing.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/how-to/many-runs/testing.md").read_text("utf-8")
     for module, name in UNSEEN:
         check_resume(module(), "t", boundaries=2, stores=["memory"])
         assert name in page, name

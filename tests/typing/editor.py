@@ -25,7 +25,7 @@ def write_pages() -> list[Path]:
     for old in PAGES.glob("*.py"):
         old.unlink()
     written = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if blocks := _BLOCK.findall(page.read_text(encoding="utf-8")):
             path = PAGES / f"{page.stem.replace('-', '_').lower()}_page.py"
             path.write_text(_KNOWN_TO_READERS + "\n".join(blocks), encoding="utf-8")

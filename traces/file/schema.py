@@ -357,5 +357,5 @@ MEMBERS: Mapping[str, Mapping[str, Member]] = {
         "patch": Member("a patch of add, replace and remove", _none_or(is_patch)),
     },
 }
-"""The members of each kind of record, in the order of `docs/trace-format.md`."""
+"""The members of each kind of record, in the order of `docs/reference/trace-format.md`."""
 _TESTS = {kind: [(name, each.fits, each.needed) for name, each in members.items()] for kind, members in MEMBERS.items()}

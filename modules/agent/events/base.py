@@ -30,7 +30,7 @@ AgentStopReason: TypeAlias = Literal[
     "stalled",
     "cancelled",
 ]
-"""Why a run ended; `docs/endings.md` lists the engine's reason for each."""
+"""Why a run ended; `docs/reference/endings.md` lists the engine's reason for each."""
 
 Incomplete: TypeAlias = Literal["length", "content_filter", "refusal", "unfinished", "empty", "no_calls"]
 """Why an answer is incomplete although nothing failed.

@@ -36,7 +36,7 @@ class NotInRefoldError(UsageError, NotImplementedError, AttributeError):
     def __init__(self, wanted: str) -> None:
         super().__init__(
             f"{wanted} is not in refold, which only stands in for it while files are imported. What to use "
-            "instead: docs/porting.md, `What a capability imports`"
+            "instead: docs/reference/porting.md, `What a capability imports`"
         )
         self.wanted = wanted
 

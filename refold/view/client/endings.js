@@ -1,4 +1,4 @@
-/** What each stop reason means; written by `docs/endings.py` from the engine's table. */
+/** What each stop reason means; written by `docs/scripts/endings.py` from the engine's table. */
 
 /** @type {Record<string, string>} */
 export const MEANINGS = {

@@ -64,7 +64,7 @@ def test_hostile_names_are_text(place: str) -> None:
 
 
 def test_the_loop_has_these_transitions() -> None:
-    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "loop.py"))
+    names: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "scripts" / "loop.py"))
     found = {(source, target) for source, target, _ in names["transitions"]()}
     assert found == {
         *(("Check", "Decide"), ("Check", "End")),

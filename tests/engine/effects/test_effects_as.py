@@ -322,7 +322,7 @@ async def count(messages: Any) -> int:
 
 
 def test_the_trace_shows_what_is_the_same_argument_in_any_process() -> None:
-    """The digest of a request is what `docs/trace-format.md` says, so that others can tell it too."""
+    """The digest of a request is what `docs/reference/trace-format.md` says, so that others can tell it too."""
     from hashlib import blake2b
 
     async def work(state: Shop) -> Any:

@@ -137,7 +137,7 @@ grow: Any = operator.iadd
 
 
 def another(value: Any) -> Any:
-    """A model made anew, any other value itself: a frozen model in two places becomes two drafts (docs/state.md)."""
+    """A model made anew, any other value itself: a frozen model in two places becomes two drafts."""
     if type(value) is Plain:
         return plain_note(value.__dict__)
     return Note(**vars(value)) if type(value) is Note else value

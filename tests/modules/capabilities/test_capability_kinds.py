@@ -263,7 +263,7 @@ async def test_its_tools_hooks_servers_and_agent_run_traced_and_verify(
     assert answers[0] == '{"out":"[\'h\', \'--key\', \'***\']","client":"client"}'
     assert "NotInRefoldError" in answers[1]
     assert "dreadnode.get_default_instance() is not in refold" in answers[1]
-    assert "docs/porting.md" in answers[1]
+    assert "docs/reference/porting.md" in answers[1]
     assert answers[2].startswith("none: NotInRefoldError <dreadnode.app.client.runtime_client.RuntimeClient")
     assert answers[3].split() == ["<error", 'type="RuntimeError">', "Command", "failed", "(3):", "before", "</error>"]
     assert answers[4] == "plain"

@@ -11,7 +11,7 @@ from each_case import each_case
 from places import ROOT
 
 HERE = Path(__file__).parent
-TEXT = (ROOT / "docs" / "porting.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "reference" / "porting.md").read_text(encoding="utf-8")
 NAMES = sorted(set(re.findall(r"`(refold(?:\.\w+)+)`", TEXT)))
 PAGES = {page: tomllib.loads((HERE / f"{page}.toml").read_text()) for page in ("agents", "guide", "tools", "policies")}
 
