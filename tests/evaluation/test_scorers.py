@@ -180,7 +180,7 @@ def test_scorers_have_different_names() -> None:
 
 
 def test_a_judgement_is_journaled_and_the_same_evidence_is_not_judged_twice(tmp_path: Any) -> None:
-    said = "<reason>good</reason><score>0.8</score><passing>true</passing>"
+    said = '{"reason": "good", "score": 0.8, "passed": true}'
     model = ScriptedGenerator([said])
     judge = JudgeScorer(AgentJudge(model=model, rubric="Is it x?"))
     run = run_of()
@@ -197,7 +197,7 @@ def test_a_judgement_is_journaled_and_the_same_evidence_is_not_judged_twice(tmp_
 def test_a_judge_that_was_killed_before_its_trace_began_is_asked_again(tmp_path: Any) -> None:
     run = run_of()
     run.folder = tmp_path
-    judge = AgentJudge(model=ScriptedGenerator(["<score>0.8</score><passing>true</passing>"]), rubric="Is it x?")
+    judge = AgentJudge(model=ScriptedGenerator(['{"reason": "", "score": 0.8, "passed": true}']), rubric="Is it x?")
     first = scored(JudgeScorer(judge), run)
     (trace,) = (tmp_path / "judgements").glob("*.trace.jsonl")
     trace.write_bytes(b"")

@@ -103,7 +103,7 @@ def judge(rubric: str = "Right?", verdict: float = 1.0, cost: float = 0.02) -> A
     def judging(messages: Sequence[Any], params: Any) -> Any:
         ASKED.append(rubric)
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "cost_usd": cost}
-        return {"text": f"<reason>r</reason><score>{verdict}</score><passing>true</passing>", "usage": usage}
+        return {"text": json.dumps({"reason": "r", "score": verdict, "passed": True}), "usage": usage}
 
     return AgentJudge(model=FunctionGenerator(judging), rubric=rubric, passing=0.5)
 

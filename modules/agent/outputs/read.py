@@ -1,6 +1,7 @@
 """Reading an output from an answer: pure, for `reduce`, verification and editors."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from .spec import Alternative, OutputMode, OutputSpec
 
 TEXT = "text"
 """The type of an output that is plain text."""
+_THOUGHTS = re.compile(r"\s*<think(?:ing)?>(?:(?!</?think).)*</think(?:ing)?>\s*", re.DOTALL | re.IGNORECASE)
 _DEPTH = 100
 _SHOWN = 80
 
@@ -135,10 +137,16 @@ def _read(spec: OutputSpec, text: str) -> tuple[str, Any]:
 
 def _loaded(text: str) -> Any:
     try:
-        return from_json(_unfenced(text), allow_inf_nan=False)
+        return from_json(_unfenced(without_thoughts(text)), allow_inf_nan=False)
     except ValueError as error:
         shown = cut_middle(" ".join(text.split()), _SHOWN)
         raise OutputRefusedError(f"it is not JSON: {error}, got {shown!r}" if shown else "it is empty") from error
+
+
+def without_thoughts(text: str) -> str:
+    """Return an answer without the thoughts that a model wrote before it, in `<think>` or `<thinking>`."""
+    thoughts = _THOUGHTS.match(text)
+    return text if thoughts is None else text[thoughts.end() :]
 
 
 def _unfenced(text: str) -> str:

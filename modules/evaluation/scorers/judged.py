@@ -16,7 +16,7 @@ from ....tasks import Task
 from ....traces import Trace
 from ....traces.errors import ExternalError, NotATraceError
 from ...agent import AgentJudge
-from ...agent.judge import PROMPT
+from ...agent.judge import transcript_lines
 from ...run_sets.code_parts import value_digest
 from ..errors import EvaluationError
 from ..statistics.agreement import cohens_kappa
@@ -80,7 +80,7 @@ class JudgeScorer(RunScorer):
         self.evidence = evidence
 
     async def _judge(self, run: EvaluatedRun) -> Score:
-        shown = run.answer if self.evidence == "answer" else _transcript(run)
+        shown = run.answer if self.evidence == "answer" else "\n".join(transcript_lines(run.trajectory.messages))
         if not shown:
             return Score(self.judge.min_score, False, "there is no answer to judge")
         expected = None if run.target is None else _text(run.target)
@@ -113,7 +113,7 @@ class JudgeScorer(RunScorer):
 
         It covers the judge's whole configuration, with the code of its model.
         """
-        text = json.dumps([value_digest(self.judge), PROMPT, inputs], sort_keys=True)
+        text = json.dumps([value_digest(self.judge), self.judge.instructions, inputs], sort_keys=True)
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
@@ -149,14 +149,6 @@ def _recorded(folder: Path, task_id: str) -> Iterator[Trace]:
             trace = Trace.load(path)
             if trace.end.get("usage"):
                 yield trace
-
-
-def _transcript(run: EvaluatedRun) -> str:
-    lines = []
-    for message in run.trajectory.messages:
-        calls = [f"\n  calls {call.name}({call.arguments})" for call in message.tool_calls or ()]
-        lines.append(f"[{message.role}] {message.content}{''.join(calls)}")
-    return "\n".join(lines)
 
 
 def _text(value: Any) -> str:

@@ -3,12 +3,14 @@
 The judge reads the call and the conversation before it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from typing import Any, Literal
 from xml.sax.saxutils import escape
+
+from pydantic import BaseModel, Field, ValidationError
 
 from ....traces.errors import UsageError
 from ...agent.chat.messages import Message
@@ -19,6 +21,9 @@ from ...agent.generators.journaled import generate
 from ...agent.generators.providers.backoff import Backoff
 from ...agent.generators.request_context import listening
 from ...agent.loop.compaction import capabilities_of
+from ...agent.outputs import spec_of
+from ...agent.outputs.read import without_thoughts
+from ...agent.outputs.schema import instructions
 from .rubrics import SYSTEM, composed
 from .transcripts import rendered
 
@@ -28,15 +33,6 @@ _UNKNOWN_WINDOW = 100_000
 _OF_WINDOW = 0.75
 _CHARACTERS_A_TOKEN = 4
 _MARGIN = 0.8
-_REPLY = re.compile(
-    r"\s*(?:<think(?:ing)?>(?P<thoughts>(?:(?!</?think).)*)</think(?:ing)?>\s*)?"
-    r"(?:<reason>(?P<reason>(?:(?!</?reason>).)*)</reason>\s*)?<passing>(?P<said>[^<>]*)</passing>\s*",
-    re.DOTALL | re.IGNORECASE,
-)
-_PASSING = re.compile(r"<passing>(.*?)(?:</passing>|$)", re.DOTALL | re.IGNORECASE)
-_REASON = re.compile(r"<reason>(.*?)(?:</reason>|$)", re.DOTALL | re.IGNORECASE)
-_MEANS: dict[str, JudgeAction] = {"true": "allow", "yes": "allow", "1": "allow", "pass": "allow", "ask": "ask"}
-_STRICTEST: tuple[JudgeAction, ...] = ("deny", "ask", "allow")
 _LONGEST_REASON = 1_000
 
 
@@ -52,6 +48,23 @@ class ProcessDecision:
     reason: str = ""
 
 
+class _Reply(BaseModel, extra="forbid"):
+    """The decision on the call."""
+
+    reason: str = Field(description="One sentence.")
+    action: JudgeAction = Field(
+        description="allow: the rubric allows the call. deny: it does not, or you cannot tell what the call would do. "
+        "ask: the rubric says that a person has to decide."
+    )
+
+
+@cache
+def _reply_instructions() -> str:
+    spec = spec_of(_Reply)
+    assert spec is not None
+    return instructions(spec.definitions, allows_text=False)
+
+
 class ProcessJudge:
     """A model that judges calls of tools by a rubric.
 
@@ -60,7 +73,7 @@ class ProcessJudge:
         rubric: a rubric in addition to the default one, as a text or as the name of a bundled rubric.
         replace_default_rubric: whether `rubric` replaces the default one.
         model_params: the parameters of requests: GenerateParams, or a dict of them.
-        system_prompt: replaces the built-in instructions; the rubric follows it.
+        system_prompt: replaces the built-in instructions; the rubric and the JSON Schema of the reply follow it.
         cache: whether the prompt is marked for caching, if the provider supports that.
         scope: the scope of the work.
         preset: a bundled rubric to add: "recon_only", "standard_pentest" or "red_team".
@@ -107,8 +120,7 @@ class ProcessJudge:
         them, and has only a digest of the judge's own prompt. A reply that cannot be read is a denial. Raises
         GeneratorError if the request fails.
         """
-        system = Message("system", f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>")
-        sent = [system, *self.prompt(intent, proposed_call, context)]
+        sent = [Message("system", self._instructions), *self.prompt(intent, proposed_call, context)]
 
         def render(_: Sequence[Message], params: GenerateParams) -> tuple[Sequence[Message], GenerateParams]:
             return sent, params
@@ -120,7 +132,13 @@ class ProcessJudge:
             generation = await generate(
                 self.generator, sent if chat is None else chat, self.params, backoff=self.backoff, **more
             )
-        return read_decision(generation.message.content, cut_off=generation.stop_reason in ("length", "max_tokens"))
+        return read_decision(
+            generation.message.content, is_incomplete=generation.stop_reason in ("length", "max_tokens")
+        )
+
+    @property
+    def _instructions(self) -> str:
+        return f"{self.system_prompt}\n\n<rubric>\n{self.rubric}\n</rubric>\n\n{_reply_instructions()}"
 
     def prompt(self, intent: Sequence[Message], call: ToolCall, context: str | None = None) -> list[Message]:
         """Return the messages of the request to the judge.
@@ -142,7 +160,7 @@ class ProcessJudge:
         """
         window = (await capabilities_of(self.generator)).max_input_tokens
         tokens = _OF_WINDOW * window if window else _UNKNOWN_WINDOW
-        taken = len(self.system_prompt) + len(self.rubric) + sum(len(m) for m in self.prompt([], call, context))
+        taken = len(self._instructions) + sum(len(m) for m in self.prompt([], call, context))
         room = int(tokens * _CHARACTERS_A_TOKEN * _MARGIN) - taken
         if room < 0:
             raise JudgeError(
@@ -157,18 +175,19 @@ def _digest(messages: Sequence[Message]) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def read_decision(reply: str, *, cut_off: bool = False) -> ProcessDecision:
+def read_decision(reply: str, *, is_incomplete: bool = False) -> ProcessDecision:
     """Return the decision in a reply.
 
-    The decision is a denial unless the reply is a reason and a decision, each with its end tag, and nothing else. The
-    model's thoughts may precede them. The thoughts and the reason may quote the call, so a decision inside them counts
-    only if it denies.
+    The decision is a denial unless the reply is the JSON of a decision alone, maybe in a code fence. The model's
+    thoughts may precede it.
     """
-    whole = _REPLY.fullmatch(reply)
-    reason = _REASON.search(reply)
-    why = " ".join((reason[1] if reason is not None else "").split())[:_LONGEST_REASON]
-    if whole is None or cut_off:
-        return ProcessDecision("deny", f"the judge's reply could not be read{f': {why}' if why else ''}")
-    said = [whole["said"], *_PASSING.findall(f"{whole['thoughts'] or ''}{whole['reason'] or ''}")]
-    found: list[JudgeAction] = [_MEANS.get(each.strip().casefold(), "deny") for each in said]
-    return ProcessDecision(min(found, key=_STRICTEST.index), why or "the judge gave no reason")
+    text = without_thoughts(reply).strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].removeprefix("json")
+    try:
+        found = _Reply.model_validate_json(text, strict=True)
+    except ValidationError:
+        return ProcessDecision("deny", "the judge's reply could not be read")
+    if is_incomplete:
+        return ProcessDecision("deny", "the judge's reply is incomplete")
+    return ProcessDecision(found.action, " ".join(found.reason.split())[:_LONGEST_REASON])

@@ -1,5 +1,6 @@
 """A guard in runs: what the judge says is done, its failures let nothing pass, and replays do not ask it again."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,13 @@ pytestmark = pytest.mark.anyio
 ran: list[str] = []
 
 
+def decision(action: str, reason: str = "because") -> str:
+    return json.dumps({"reason": reason, "action": action})
+
+
+ALLOWED = decision("allow")
+
+
 @tool
 async def send(to: str) -> str:
     """Sends something."""
@@ -55,7 +63,7 @@ async def look(at: str = "") -> str:
 class Judge(FunctionGenerator):
     """A judge that is asked by tests: `says` gives a reply, or raises, for the text that it is shown."""
 
-    def __init__(self, says: Any = "<passing>yes</passing>") -> None:
+    def __init__(self, says: Any = ALLOWED) -> None:
         super().__init__(self._answer, model="judge")
         self.says = says
         self.shown: list[list[Message]] = []
@@ -78,13 +86,13 @@ def sends(*names: str) -> list[ToolCall]:
     return [ToolCall.of(f"c-{name}", "send", {"to": name}) for name in names]
 
 
-def refuses(*names: str, otherwise: str = "yes") -> Any:
+def refuses(*names: str, otherwise: str = "allow") -> Any:
     """A judge's reply: no to these, in the proposed call."""
 
     def says(text: str) -> str:
         proposed = text.rsplit("<output>", 1)[1]
         bad = any(f'"{name}"' in proposed for name in names)
-        return f"<reason>because</reason><passing>{'no' if bad else otherwise}</passing>"
+        return decision("deny" if bad else otherwise)
 
     return says
 
@@ -171,16 +179,13 @@ async def test_a_denial_can_end_the_run() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "yes", "<passing></passing>", "<passing>maybe</passing>", "<passing>yes</passing><passing>no</passing>",
-     "<reason>it says <passing>yes</passing></reason>", "<reason>it says <passing>yes</passing> and",
-     "<passing>YES, but no</passing>", "passing: yes", "<PASSING>deny</PASSING>", "<passing>", "true",
-     "<passing>yes", "<passing>1", "<think><passing>yes</passing></think>", "<think>so <passing>yes</passing>",
-     "<think>a</think><think><passing>yes</passing></think>", "<think>no</think> it quotes <passing>yes</passing>",
-     'The call says "<passing>yes</passing>", which I would not.', "I would say <passing>yes</passing>",
-     "<passing>yes</passing> is what it wants to hear", "<passing>yes</passing><passing>yes</passing>",
-     "<reason>open <passing>yes</passing>", "</think><passing>yes</passing>", "```\n<passing>yes</passing>\n```",
-     "<reason>a <passing>no</passing></reason><passing>yes</passing>", "<!-- <passing>yes</passing> -->",
-     "<think><passing>no</passing></think><passing>yes</passing>", "<passing><passing>yes</passing></passing>"],
+    ["", "yes", "true", "allow", '"allow"', "[]", "{}", '{"action": "allow"}', ALLOWED[:-1], ALLOWED + ALLOWED,
+     decision("maybe"), decision("ALLOW"), '{"reason": "x", "action": ["allow"]}', '{"reason": "x", "action": true}',
+     ALLOWED[:-1] + ', "but": "no"}', f"{ALLOWED} is what it wants to hear", f"I would say {ALLOWED}",
+     f"The call says ```{ALLOWED}```, which I would not.", f"<think>{ALLOWED}</think>", f"<think>so {ALLOWED}",
+     f"<think>a</think><think>{ALLOWED}</think>", f"<think>no</think> it quotes {ALLOWED}", f"</think>{ALLOWED}",
+     f"<!-- {ALLOWED} -->", decision("deny", ALLOWED), f"<think>{ALLOWED}</think>{decision('deny')}",
+     f"<think>it says </think>{ALLOWED}, so no</think>{decision('deny')}"],
 )  # fmt: skip
 async def test_a_reply_that_cannot_be_read_denies(reply: str) -> None:
     trajectory = await run(guarded(Judge(reply), [sends("ada"), "done"]))
@@ -188,19 +193,22 @@ async def test_a_reply_that_cannot_be_read_denies(reply: str) -> None:
     assert results(trajectory)[0].startswith("[POLICY DENIED]")
 
 
+async def test_an_incomplete_reply_denies() -> None:
+    judge = FunctionGenerator(lambda messages, params: Generation.from_text(ALLOWED, stop_reason="length"))
+    assert (await ProcessJudge(model=judge).evaluate([], sends("ada")[0])).action == "deny"
+
+
 @pytest.mark.parametrize(
     "reply",
     [
-        "<passing>yes</passing>",
-        "<PASSING> True </PASSING>",
-        "<passing>1</passing>",
-        "\n<passing>pass</passing>\n",
-        "<reason>fine</reason>\n\n<passing>yes</passing>",
-        "<think>Is it?\nIt is.</think>\n<passing>yes</passing>",
-        "<thinking>a</thinking><reason>it says <passing>yes</passing></reason><passing>yes</passing>",
+        ALLOWED,
+        f"\n{ALLOWED}\n",
+        f"```json\n{ALLOWED}\n```",
+        f"<think>Is it?\nIt is.</think>\n{ALLOWED}",
+        f"<THINKING>{decision('deny')}</THINKING>{decision('allow', ALLOWED)}",
     ],
 )
-async def test_the_words_that_allow(reply: str) -> None:
+async def test_the_replies_that_allow(reply: str) -> None:
     await run(guarded(Judge(reply), [sends("ada"), "done"]))
     assert ran == ["ada"]
 
@@ -237,7 +245,7 @@ async def test_a_call_that_is_too_long_to_be_shown_whole_is_not_done() -> None:
 
 
 async def test_names_that_are_always_allowed_or_denied_are_not_judged() -> None:
-    judge = Judge("<passing>no</passing>")
+    judge = Judge(decision("deny"))
     calls = [*sends("ada"), ToolCall.of("l", "look", {"at": "it"})]
     agent = guarded(judge, [calls, "done"], always_allow=["look"], always_deny=["send"])
     trajectory = await run(agent)
@@ -249,7 +257,7 @@ async def test_names_that_are_always_allowed_or_denied_are_not_judged() -> None:
 
 
 async def test_rules_go_before_the_judge() -> None:
-    judge = Judge("<passing>no</passing>")
+    judge = Judge(decision("deny"))
     rules = {"deny": ["send(to=eve)"], "allow": ["send(to=ada)"]}
     trajectory = await run(guarded(judge, [sends("ada", "eve", "bob"), "done"], rules=rules))
     assert ran == ["ada"]
@@ -269,7 +277,7 @@ async def test_the_steps_of_a_run_are_bounded_and_counted_anew() -> None:
 async def test_what_the_judge_says_is_not_shown_as_the_agents_words() -> None:
     pieces: list[str] = []
     with listening(lambda piece: pieces.append(piece.text or "")):
-        await guarded(Judge("<passing>yes</passing>"), [sends("ada"), "all is done"]).run("go")
+        await guarded(Judge(ALLOWED), [sends("ada"), "all is done"]).run("go")
     assert "".join(pieces) == "all is done"
 
 
@@ -309,7 +317,7 @@ class TestAsking:
     """The judge's "ask" is a wait of the engine; the answer holds for the exact call."""
 
     def agent(self, folder: Path, **settings: Any) -> Agent:
-        judge = Judge(lambda text: "<reason>who?</reason><passing>ask</passing>")
+        judge = Judge(lambda text: decision("ask", "who?"))
         agent = guarded(judge, [sends("ada", "bob"), "done"], **settings)
         agent.engine = {"traces": folder}
         return agent
@@ -346,7 +354,7 @@ class TestAsking:
         assert results(trajectory)[0] == "[POLICY DENIED] operator approval required: who?"
 
     async def test_an_approval_for_the_session_holds_for_the_same_call_alone(self) -> None:
-        judge = Judge("<passing>ask</passing>")
+        judge = Judge(decision("ask"))
         agent = guarded(judge, [sends("ada"), sends("ada"), sends("bob"), "done"])
         asked: list[Any] = []
 

@@ -153,7 +153,7 @@ async def test_a_rule_lets_a_model_leave_its_sandbox(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_a_guards_judge_does_not_let_a_model_leave_its_sandbox(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
-    judge = FunctionGenerator(lambda messages, params: "<reason>fine</reason><passing>yes</passing>")
+    judge = FunctionGenerator(lambda messages, params: '{"reason": "fine", "action": "allow"}')
     policy = {"name": "guard", "judge_model": judge}
     trajectory = await agent([{"cmd": f"touch {outside}", "outside": True}, {"cmd": "echo in"}], policy).run("go")
     assert "it runs outside of the sandbox" in results(trajectory)[0]

@@ -357,7 +357,7 @@ class TestHooks:
             def hooks(self) -> list[Hook]:
                 return [*super().hooks, Hook(no, ToolStart, name="no")]
 
-        judge = FunctionGenerator(lambda messages, params: "<passing>yes</passing>")
+        judge = FunctionGenerator(lambda messages, params: '{"reason": "fine", "action": "allow"}')
         for cls in (ByProperty, ByMethod, Both):
             policy = cls(judge_model=judge)
             agent = made([works("x"), "done"], policy)

@@ -1,5 +1,6 @@
 """A policy holds in sub-agents: their calls are judged, their steps counted apart, and people answer for them too."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def judge(says: str) -> FunctionGenerator:
 
     def answer(messages: Sequence[Message], params: GenerateParams) -> str:
         proposed = messages[-1].content
-        return "<passing>yes</passing>" if "<tool>spawn_agent" in proposed else f"<reason>who</reason>{says}"
+        return json.dumps({"reason": "who", "action": "allow" if "<tool>spawn_agent" in proposed else says})
 
     return FunctionGenerator(answer)
 
@@ -56,13 +57,13 @@ def calls(*names: str) -> list[ToolCall]:
 
 
 async def test_the_calls_of_a_sub_agent_are_judged() -> None:
-    agent = made(GuardSessionPolicy(judge_model=judge("<passing>no</passing>")), calls("ada"))
+    agent = made(GuardSessionPolicy(judge_model=judge("deny")), calls("ada"))
     sent.clear()
     trajectory = await agent.run("go")
     assert trajectory.trace is not None
     assert sent == []
     assert await agent.make_engine().averify(trajectory.trace) == []
-    agent = made(GuardSessionPolicy(judge_model=judge("<passing>yes</passing>")), calls("ada"))
+    agent = made(GuardSessionPolicy(judge_model=judge("allow")), calls("ada"))
     await agent.run("go")
     assert sent == ["ada"]
 
@@ -92,7 +93,7 @@ async def test_nobody_is_asked_there_either() -> None:
 
 
 async def test_the_judges_question_about_a_sub_agents_call_reaches_whoever_is_there(tmp_path: Path) -> None:
-    policy = GuardSessionPolicy(judge_model=judge("<passing>ask</passing>"))
+    policy = GuardSessionPolicy(judge_model=judge("ask"))
     asked: list[str] = []
 
     def answer(request: Any) -> str:

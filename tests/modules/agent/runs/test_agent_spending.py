@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 OWN = Usage(input_tokens=10, output_tokens=5, total_tokens=15, cost_usd=1.0)
 SIDE = Usage(input_tokens=2, output_tokens=1, total_tokens=3, cost_usd=0.25)
-VERDICT = "<reason>ok</reason><score>1</score><passing>true</passing>"
+VERDICT = '{"reason": "ok", "score": 1, "passed": true}'
 
 
 def judge() -> AgentJudge:

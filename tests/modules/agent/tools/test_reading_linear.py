@@ -16,12 +16,12 @@ import pytest
 
 from refold.cli.agent.chat.shown_words import sure_words
 from refold.engine.effects.journal.redacted_match import text_fits
-from refold.modules.agent import judge as judging
 from refold.modules.agent import tool
 from refold.modules.agent.events.masked_arguments import masked_arguments
 from refold.modules.agent.generators import summarize as summarizing
 from refold.modules.agent.modes.forms import TEXT_MODES
 from refold.modules.agent.modes.xml_calls import with_end
+from refold.modules.agent.outputs.read import without_thoughts
 from refold.modules.policies.judge.judge import read_decision
 from refold.modules.tools import EditError, apply_patch, edit_file, use_workspace
 from refold.modules.tools.files.patch_format import PatchFormatError
@@ -69,7 +69,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "in a tagged call": lambda text: TEXT_MODES["json-in-xml"].read(f'<tool-call name="find">{text}</tool-call>'),
     "masked": masked_arguments,
     "masked in JSON": lambda text: masked_arguments(json.dumps({"q": text})),
-    "judge": lambda text: judging._inside("reason", text),
+    "thoughts": without_thoughts,
     "summary": lambda text: summarizing._inside("summary", text),
     "policy's judge": read_decision,
     "shown": lambda text: [sure_words(text, mode) for mode in TEXT_MODES],
