@@ -144,7 +144,10 @@ def _loaded(text: str) -> Any:
 
 
 def without_thoughts(text: str) -> str:
-    """Return an answer without the thoughts that a model wrote before it, in `<think>` or `<thinking>`."""
+    """Return an answer without the thoughts before it.
+
+    A model writes them in `<think>` or `<thinking>`.
+    """
     thoughts = _THOUGHTS.match(text)
     return text if thoughts is None else text[thoughts.end() :]
 

@@ -17,6 +17,7 @@ from ...agent.chat.messages import Message
 from ...agent.chat.tool_calls import ToolCall
 from ...agent.generators import GenerateParams, Generator, get_generator
 from ...agent.generators.estimate import estimate_tokens
+from ...agent.generators.finish_reasons import finish_of
 from ...agent.generators.journaled import generate
 from ...agent.generators.providers.backoff import Backoff
 from ...agent.generators.request_context import listening
@@ -132,9 +133,7 @@ class ProcessJudge:
             generation = await generate(
                 self.generator, sent if chat is None else chat, self.params, backoff=self.backoff, **more
             )
-        return read_decision(
-            generation.message.content, is_incomplete=generation.stop_reason in ("length", "max_tokens")
-        )
+        return read_decision(generation.message.content, is_incomplete=finish_of(generation.stop_reason) == "length")
 
     @property
     def _instructions(self) -> str:

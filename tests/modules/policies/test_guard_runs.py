@@ -368,7 +368,7 @@ class TestAsking:
         assert asked == ["ada", "bob"]
 
     def test_it_can_be_cut_off_anywhere(self) -> None:
-        judge = Judge(lambda text: "<passing>ask</passing>" if '"bob"' in text else "<passing>yes</passing>")
+        judge = Judge(lambda text: decision("ask" if '"bob"' in text else "allow"))
         agent = guarded(judge, [sends("ada", "bob"), "done"])
         prompts: list[str] = []
 
