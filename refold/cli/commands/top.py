@@ -6,11 +6,10 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from ...traces.index.found_files import why_none
@@ -18,9 +17,9 @@ from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.store_url import is_url
 from ..input.find_trace import no_folder
-from ..render.output import can_ask, console, say, table, write_json
+from ..render.output import can_ask, console, one_line_grid, say, table, write_json
 from ..render.phrases import status_text
-from ..render.text import brief, clean, count_text, seconds_text
+from ..render.text import brief, clean, count_text, seconds_text, short_id
 from .watched_run import Standing, WatchedFolder
 
 _HEADINGS = ("run", "status", "step", "tokens", "time", "cost", "doing", "objective")
@@ -70,21 +69,16 @@ def _watch(runs: WatchedFolder, every: float) -> NoReturn:
 
 def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: int) -> RenderableType:
     room = max(1, height - 4)
-    grid = Table(box=None, padding=(0, 1), pad_edge=False)
-    shown = [number for number, least in enumerate(_FROM) if width >= least]
-    for number in shown:
-        justify: Literal["right", "left"] = "right" if number in _NUMBERS else "left"
-        grid.add_column(_HEADINGS[number], justify=justify, no_wrap=True, overflow="ellipsis")
-    for each in found[:room]:
-        cells = _cells(each)
-        run_id, most = cells[0].plain, 36 if width >= _WIDE else 22
-        if len(run_id) > most:  # runs of one task differ at the end of their ids
-            cells[0] = Text(f"{run_id[: most - 7]}…{run_id[-6:]}", "bold")
-        if width < _WIDE:
-            cells[1] = status_text(each.status)
-        grid.add_row(*(cells[number] for number in shown))
+    rows = [_screen_cells(each, width) for each in found[:room]]
+    grid = one_line_grid(_HEADINGS, rows, _NUMBERS, _FROM, width)
     more = Text(f"and {count_text(len(found) - room, 'run')} more", "dim") if len(found) > room else Text()
     return Group(_head(runs, found), grid, more, Text("Ctrl-C quits", "dim"))
+
+
+def _screen_cells(each: Standing, width: int) -> list[Text]:
+    run_id, status, *others = _cells(each)
+    run_id = Text(short_id(run_id.plain, 36 if width >= _WIDE else 22), "bold")
+    return [run_id, status if width >= _WIDE else status_text(each.status), *others]
 
 
 def _head(runs: WatchedFolder, found: Sequence[Standing]) -> Text:

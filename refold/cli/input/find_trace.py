@@ -18,6 +18,8 @@ from ..render.text import clean
 
 _SQLITE = b"SQLite format 3\0"
 """The bytes with which the file of an SQLite database begins."""
+_END = 6
+"""The fewest characters of the end of a run's id that name the run."""
 TracePlace = Path | RunRef
 """A trace file, or a run of a store."""
 
@@ -86,7 +88,7 @@ def find_runs(named: Sequence[str], traces: str, *, all: bool = False) -> list[T
 
 
 def find_trace(named: str, traces: Path) -> Path:
-    """Return the trace file that `named` means.
+    """Return the trace file that `named` means: a path, a run's id, its short id as lists show it, or its end.
 
     Without one, `InputError` names the places searched, and a similar run id if there is one.
     """
@@ -105,6 +107,14 @@ def find_trace(named: str, traces: Path) -> Path:
         hint = f"name a trace, or the folder of your traces with --traces: there is no folder {traces}"
         raise InputError(f"there is no trace and no folder at {named}; {hint}")
     known = [each.name.removesuffix(SUFFIX) for each in traces.glob(f"*{SUFFIX}")]
+    begin, _, end = named.rpartition("…")
+    meant = [each for each in known if each.startswith(begin) and each.endswith(end)] if len(end) >= _END else []
+    if len(meant) == 1:
+        return traces / f"{meant[0]}{SUFFIX}"
+    if meant:
+        raise InputError(
+            f"{len(meant)} runs in {traces} end in {end}: {', '.join(sorted(meant)[:3])}; name more of the id"
+        )
     hint = near_name(named, known, "`refold trace ls` lists the runs")
     raise InputError(f"there is no trace and no folder at {named}, and no run of that id in {traces}; {hint}")
 

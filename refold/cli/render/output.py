@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, Literal, TextIO
 
 import orjson
 from rich.console import Console
@@ -18,6 +18,8 @@ from .line_breaks import hanging
 
 _HELD = 2**20
 """The bytes of a JSON list that are kept in memory. Beyond it, the list goes to a temporary file."""
+_CELL = 36
+"""The width up to which a cell of a one-line table is not narrowed, except in the last column."""
 _LEGIBLE = 8
 """The width below which a column is not narrowed."""
 
@@ -134,6 +136,29 @@ def table(
     for row in found[1:]:
         grid.add_row(*row)
     out.print(grid)
+
+
+def one_line_grid(
+    headings: Sequence[str], rows: Iterable[Sequence[Text]], numbers: Sequence[int], widths: Sequence[int], width: int
+) -> Table:
+    """Return a table for a terminal of which each row is one line.
+
+    `widths` has the width of a terminal from which each column is there. Long cells without room, and those of the last
+    column, end in an ellipsis.
+    """
+    cells = [[_safe(cell) for cell in row] for row in rows]
+    grid = Table(box=None, padding=(0, 1), pad_edge=False)
+    columns = [number for number, least in enumerate(widths) if width >= least]
+    room = width
+    for number in columns:
+        most = max([len(headings[number]), *(row[number].cell_len for row in cells)])
+        wide = min(most, _CELL, room) if number != columns[-1] else min(most, room)
+        room = max(1, room - wide - 2)
+        justify: Literal["right", "left"] = "right" if number in numbers else "left"
+        grid.add_column(headings[number], justify=justify, no_wrap=True, overflow="ellipsis", width=wide)
+    for row in cells:
+        grid.add_row(*(row[number] for number in columns))
+    return grid
 
 
 def _print_stacked(out: Console, headings: Sequence[str], cells: Sequence[Text]) -> None:

@@ -15,6 +15,7 @@ __all__ = [
     "cut",
     "moment_text",
     "seconds_text",
+    "short_id",
     "size_text",
     "value_text",
 ]
@@ -27,6 +28,15 @@ def brief(text: str, limit: int = SHORT) -> str:
     """
     text = clean(" ".join(text.split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def short_id(run_id: str, most: int) -> str:
+    """Return a run's id in at most `most` characters.
+
+    Runs of one task differ at the end of their ids, which is kept. `find_trace` finds a run by its short id.
+    """
+    text = clean(run_id)
+    return text if len(text) <= most else f"{text[: most - 7]}…{text[-6:]}"
 
 
 def moment_text(at: float) -> str:

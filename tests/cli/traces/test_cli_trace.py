@@ -27,7 +27,7 @@ def test_ls_lists_the_runs_of_a_folder(refold: Command, lab: Path) -> None:
     refold("run", "agents:Broken", "fail")
     (trace.parent / "bad.trace.jsonl").write_text("nothing\n")
     ran = refold("trace", "ls")
-    assert ran.lines[0].split() == ["run", "status", "steps", "objective", "started", "size"]
+    assert ran.lines[0].split() == ["run", "status", "steps", "started", "size", "objective"]
     rows = {line.split()[0].split("-")[0]: line for line in ran.lines[1:]}
     assert "completed (final)  " in rows["count"]
     assert "failed (unrecoverable_error)  " in rows["fail"]
@@ -51,17 +51,28 @@ def test_a_trace_without_a_record_is_told_by_each_command(refold: Command, lab: 
     assert "empty.trace.jsonl holds no complete record: the run ended before its first one" in ran.err
 
 
-@pytest.mark.parametrize(("columns", "longest"), [(40, 20), (40, 50), (60, 20), (100, 50)])
-def test_ls_breaks_no_run_id(terminal: Command, trace: Path, columns: int, longest: int) -> None:
-    run_id = "roman-" + "x" * (longest - 6)
-    trace.with_name(f"{run_id}.trace.jsonl").write_bytes(
-        trace.read_bytes().replace(trace.name.removesuffix(".trace.jsonl").encode(), run_id.encode())
-    )
+@pytest.mark.parametrize("columns", [40, 80, 100, 120])
+def test_ls_has_one_line_a_run_newest_first_and_its_short_ids_name_runs(
+    terminal: Callable[..., Any], refold: Command, lab: Path, columns: int
+) -> None:
+    done = [refold("run", "agents:Counter", "count" + " the sheep" * times, "--json") for times in (1, 20)]
+    runs = [Path(each.doc["trace"]).name.removesuffix(".trace.jsonl") for each in done]
     screen = terminal("trace", "ls", columns=columns)
     assert screen.end() == 0
-    lines = screen.wait_for("completed").splitlines()
-    assert any(run_id in line for line in lines)
-    assert max(map(len, lines)) <= max(columns, longest)
+    lines = [line for line in screen.wait_for("completed").splitlines() if "completed" in line]
+    short = [line.split()[0] for line in lines]
+    assert [refold("trace", "show", each).lines[0].split()[0] for each in short] == runs[::-1]
+    assert refold("trace", "show", runs[0][-6:]).lines[0].split()[0] == runs[0]
+    assert max(map(len, screen.wait_for(short[-1]).splitlines())) <= columns
+    (whole,) = [line for line in refold("trace", "ls").lines if line.startswith(runs[1])]
+    assert whole.endswith(" the sheep" * 20)
+
+
+def test_the_end_of_several_ids_names_none_of_them(refold: Command, trace: Path) -> None:
+    trace.with_name(f"other-{trace.name}").write_bytes(trace.read_bytes())
+    ran = refold("trace", "show", trace.name.removesuffix(".trace.jsonl")[-8:])
+    assert ran.code == 2
+    assert "2 runs in runs end in" in ran.err
 
 
 def test_show_gives_the_facts_and_the_steps(refold: Command, trace: Path) -> None:

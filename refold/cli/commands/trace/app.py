@@ -18,8 +18,8 @@ def ls(
 ) -> int:
     """List the runs of a folder or store.
 
-    A folder's runs are listed oldest first; of a store, the newest hundred are
-    listed.
+    The newest is first; of a store, the newest hundred are listed. A terminal
+    shows short ids: the commands find a run by its short id, or by its end.
     """
     from ....traces.stores.store_url import is_url
     from .list import list_folder, list_store

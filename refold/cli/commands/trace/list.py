@@ -10,27 +10,32 @@ from ....traces import RunRow, list_traces
 from ....traces.stores import open_store
 from ....traces.stores.store_url import is_url
 from ...input.find_trace import listed_runs, no_folder
-from ...render.output import console, is_terminal, say, table, write_json
+from ...render.output import console, is_terminal, one_line_grid, say, table, write_json
 from ...render.phrases import status_text
-from ...render.text import brief, clean, moment_text, size_text
+from ...render.text import brief, clean, moment_text, short_id, size_text
 
+_HEADINGS = ("run", "status", "steps", "started", "size", "objective")
+_NUMBERS = (2, 4)
+_FROM = (0, 0, 0, 80, 110, 56)
+"""The width of a terminal from which a column is shown."""
+_WIDE = 130
+"""The width from which a status has its reason, and a run's id more of its beginning."""
 _NEWEST = 100
 """The number of runs listed of a store, which may hold a million."""
 
 
 def list_folder(folder: Path, as_json: bool) -> int:
-    """List the traces of a folder, oldest first; raises InputError without one."""
+    """List the traces of a folder, newest first; raises InputError without one."""
     if not folder.is_dir():
         raise no_folder(folder, "name the folder that the traces are in: refold trace ls DIR")
-    return _show(list_traces(folder), str(folder), as_json)
+    return _show(list_traces(folder)[::-1], str(folder), as_json)
 
 
 def list_store(url: str, as_json: bool) -> int:
-    """List the newest runs of a store, in order of start."""
+    """List the newest runs of a store, newest first."""
     store = open_store(url, "read")
     try:
-        rows = list(islice(listed_runs(store), _NEWEST))[::-1]
-        return _show(rows, store.url, as_json)
+        return _show(list(islice(listed_runs(store), _NEWEST)), store.url, as_json)
     finally:
         store.close()
 
@@ -42,26 +47,24 @@ def _show(found: list[RunRow], where: str, as_json: bool) -> int:
     out = console()
     if not found:
         say(out, Text(clean(f"no traces in {where}")))
-        return 0
-    width = out.width if is_terminal() else 1000
-    headings = ["run", "status", "steps", "objective", "started", "size"]
-    rows = [_row(each, width) for each in found]
-    kept = 3 if width < 80 else 4 if width < 110 else 6  # drop the least useful first; a run's id names its task anyway
-    headings, rows = headings[:kept], [row[:kept] for row in rows]
-    numbers = [headings.index(name) for name in ("steps", "size") if name in headings]
-    table(out, headings, rows, numbers=numbers, whole=[0])
+    elif is_terminal():
+        out.print(one_line_grid(_HEADINGS, [_cells(each, out.width) for each in found], _NUMBERS, _FROM, out.width))
+    else:
+        table(out, _HEADINGS, map(_cells, found), numbers=_NUMBERS)
     return 0
 
 
-def _row(row: RunRow, width: int) -> list[Text]:
-    started = row.started or None
+def _cells(row: RunRow, width: int | None = None) -> list[Text]:
+    """Return the cells of a run: shortened for a terminal of this width, whole without one."""
+    reason = row.stop_reason or (brief(row.problem, 50) if row.problem else None)
+    most = None if width is None else 36 if width >= _WIDE else 22
     return [
-        Text(clean(row.run_id), "bold"),
-        status_text(row.standing, row.stop_reason or (brief(row.problem, 50) if row.problem else None)),
-        Text(str(row.steps)),
-        Text(brief(row.objective or "", max(20, min(60, width // 3)))),
-        Text(moment_text(started) if started is not None else "", "dim"),
+        Text(short_id(row.run_id, most) if most else clean(row.run_id), "bold"),
+        status_text(row.standing, reason if width is None or width >= _WIDE else None),
+        Text(f"{row.steps:,}"),
+        Text(moment_text(row.started) if row.started else "", "dim"),
         Text(size_text(row.size), "dim"),
+        Text(clean(" ".join((row.objective or "").split()))),
     ]
 
 
