@@ -5,10 +5,14 @@ A view is a list of `[i, j]` (the messages from i up to j), `[i, j, text]` (thei
 conversation.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+from weakref import ref
 
 from .messages import Message
+
+Range: TypeAlias = tuple[int, int, str | None, int]
+"""Messages from one index up to another, with a text for their results longer than a number of characters."""
 
 _PART = 4_000
 """The characters that a picture or other file counts as."""
@@ -22,8 +26,70 @@ def length(message: Message) -> int:
 
 
 def cleared(message: Message, text: str) -> Message:
-    """Return a tool's result with another text."""
-    return Message("tool", text, tool_call_id=message.tool_call_id, metadata=message.metadata)
+    """Return a tool's result with another text.
+
+    As every turn sends the same old results, the copy lives as long as its message.
+    """
+    key = id(message), text
+    known = _cleared.get(key)
+    if known is not None and known[0]() is message:
+        return known[1]
+    copy = Message("tool", text, tool_call_id=message.tool_call_id, metadata=message.metadata)
+    _cleared[key] = ref(message, lambda _: _cleared.pop(key, None)), copy
+    return copy
+
+
+_cleared: dict[tuple[int, str], tuple[ref[Message], Message]] = {}
+
+
+class Shown(Sequence[Message]):
+    """A part of a conversation, as ranges of its messages.
+
+    Its length, its newest messages and its view are known without a look at all messages.
+    """
+
+    __slots__ = ("messages", "ranges")
+
+    def __init__(self, messages: Sequence[Message], ranges: Sequence[Range] | None = None) -> None:
+        self.messages = messages
+        self.ranges: Sequence[Range] = [(0, len(messages), None, 0)] if ranges is None else ranges
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> "Shown":
+        """Return messages as ranges of a conversation."""
+        return messages if isinstance(messages, Shown) else cls(messages)
+
+    def __len__(self) -> int:
+        return sum(end - start for start, end, _, _ in self.ranges)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(messages_in_view(self.ranges, self.messages))
+
+    def __getitem__(self, index: Any) -> Any:
+        return messages_in_view(self.ranges, self.messages)[index]
+
+    def newest(self) -> Iterator[Message]:
+        """Yield the messages from the newest on, none cleared."""
+        for start, end, _, _ in reversed(self.ranges):
+            for i in range(end - 1, start - 1, -1):
+                yield self.messages[i]
+
+    def split(self, at: int) -> "tuple[Shown, Shown]":
+        """Return the first `at` messages, and the others."""
+        before: list[Range] = []
+        after: list[Range] = []
+        for start, end, text, over in self.ranges:
+            middle = min(max(start, start + at), end)
+            before += [(start, middle, text, over)] if start < middle else []
+            after += [(middle, end, text, over)] if middle < end else []
+            at -= end - start
+        return Shown(self.messages, before), Shown(self.messages, after)
+
+    def view(self) -> list[Any] | None:
+        """Return the view; None if it is the whole conversation."""
+        if self.ranges == [(0, len(self.messages), None, 0)]:
+            return None
+        return [[start, end, *([] if text is None else [text, over])] for start, end, text, over in self.ranges]
 
 
 class _Range:
@@ -114,9 +180,13 @@ def messages_in_view(view: Sequence[Any], messages: Sequence[Message]) -> list[M
             found.append(Message.from_dict(dict(each)))
         else:
             start, end, *rest = each
-            over = rest[1] if len(rest) > 1 else 0
             part = messages[start:end]
-            found += [cleared(m, rest[0]) if rest and m.role == "tool" and length(m) > over else m for m in part]
+            text: str | None = rest[0] if rest else None
+            over: int = rest[1] if len(rest) > 1 else 0
+            if text is None:
+                found += part
+            else:
+                found += [cleared(m, text) if m.role == "tool" and length(m) > over else m for m in part]
     return found
 
 

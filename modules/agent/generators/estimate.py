@@ -5,6 +5,7 @@ from typing import Any
 
 from ..chat.content import Content
 from ..chat.messages import Message
+from ..chat.view import Shown, length
 from .params import GenerateParams
 
 CHARACTERS_A_TOKEN = 4
@@ -21,7 +22,16 @@ def estimate_tokens(messages: Sequence[Message]) -> int:
 
     This is a quarter of their characters; an image, a PDF or a piece of audio counts as 1,000 tokens.
     """
-    return sum(map(_tokens, messages))
+    if not isinstance(messages, Shown):
+        return sum(map(_tokens, messages))
+    found = 0
+    for start, end, text, over in messages.ranges:
+        for each in messages.messages[start:end]:
+            if text is not None and each.role == "tool" and length(each) > over:
+                found += _size(text)
+            else:
+                found += _tokens(each)
+    return found
 
 
 def most_tokens(messages: Sequence[Message], params: GenerateParams) -> int:
@@ -35,7 +45,13 @@ def most_tokens(messages: Sequence[Message], params: GenerateParams) -> int:
 
 
 def _tokens(message: Message) -> int:
+    if type(message.body) is str and not message.tool_calls:
+        return _size(message.body)
     return sum(map(len, _texts(message))) // CHARACTERS_A_TOKEN + _others(message)
+
+
+def _size(text: str) -> int:
+    return len(text) // CHARACTERS_A_TOKEN + _AROUND
 
 
 def _texts(message: Message) -> list[str]:

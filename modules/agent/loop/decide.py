@@ -36,7 +36,7 @@ from ..outputs.spec import OutputMode
 from .compaction import capabilities_of, compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params
-from .request import TurnRequest, request_of, view_for
+from .request import TurnRequest, request_of, shown_of
 from .setup import Setup, offered, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
@@ -70,7 +70,7 @@ class Deciding:
         self.failed: list[str] = []
         """The errors of the models before it."""
         self.output = output_mode(setup, state)
-        self.request = TurnRequest(state.system)
+        self.request = TurnRequest(state.system, state.messages)
         self.requests = 0
         self.retries = 0
         """The retries of the model that is asked."""
@@ -144,7 +144,7 @@ class Deciding:
 
     def _prompt(self) -> list[Message]:
         system = self.request.system
-        return [*([system] if system is not None else []), *self.request.messages(self.state)]
+        return [*([system] if system is not None else []), *self.request.messages]
 
     async def _generation(self) -> Generation:
         messages: Sequence[Message] = self.state.messages
@@ -169,7 +169,7 @@ class Deciding:
                         raise
                     if self.setup.context:
                         with spending() as inside:
-                            self.request.view = await view_for(self.setup, self.state, shorter)
+                            self.request.messages, self.request.view = await shown_of(self.setup, self.state, shorter)
                         self.dispatch.count(inside.usage)
                         reserve = self.request.reserve(self.state)
                     else:
@@ -189,9 +189,9 @@ class Deciding:
 
     async def _refused_inputs(self) -> InputNotSupportedError | None:
         """Return the error of files that the model does not take."""
-        if not has_files(self.state.messages):
+        if not has_files(self.state.messages) or not has_files(self.request.messages):
             return None
-        lacking = lacks(self.state.messages, (await capabilities_of(self.generator)).inputs)
+        lacking = lacks(self.request.messages, (await capabilities_of(self.generator)).inputs)
         if lacking is None:
             return None
         return InputNotSupportedError(f"{self.generator.model} takes no {lacking}. Nothing was sent.")
@@ -257,7 +257,7 @@ class Deciding:
         while self.others:
             self.at = self.others.pop(0)
             known = await capabilities_of(self.generator)
-            room, lacking = known.max_input_tokens, lacks(self.state.messages, known.inputs)
+            room, lacking = known.max_input_tokens, lacks(self.request.messages, known.inputs)
             why = None if room is None or reserve <= room else f"its context of {room} tokens is too small"
             why = why if lacking is None else f"it takes no {lacking}"
             facts = {"from": failed.model, "to": self.generator.model, "error": _document(error)}

@@ -175,7 +175,9 @@ def reduce_turn(
     if turn.output_mode is not None:
         state.output_mode = turn.output_mode
     if turn.system is not None:
-        state.system = Message("system", turn.system) if turn.system else None
+        before, state.system = state.system, Message("system", turn.system) if turn.system else None
+        state.weight += estimate_tokens([state.system] if state.system else [])
+        state.weight -= estimate_tokens([before] if before else [])
     outcomes: list[ToolOutcome] = []
     answers: list[Message] = []
     for result in results:

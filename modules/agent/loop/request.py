@@ -9,7 +9,7 @@ from ....engine import emit
 from ....traces.errors import UsageError
 from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
-from ..chat.view import messages_in_view, view_of
+from ..chat.view import Shown, view_of
 from ..generators.estimate import estimate_tokens
 from ..generators.params import GenerateParams, settings_of
 from .per_turn import PerTurn
@@ -21,12 +21,13 @@ from .state import AgentState
 class TurnRequest:
     """The parts of a turn's request that differ from the state.
 
-    `system` is the system message, `view` the part of the conversation that is sent (None for all of it), and
-    `settings` are the parameters that differ from those of the state. `offered` are the names of the tools that the
-    model sees; None means all.
+    `system` is the system message, `messages` the part of the conversation that is sent and `view` its recorded form
+    (None for the whole conversation), and `settings` are the parameters that differ from those of the state. `offered`
+    are the names of the tools that the model sees; None means all.
     """
 
-    system: Message | None = None
+    system: Message | None
+    messages: Sequence[Message]
     view: list[Any] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     offered: list[str] | None = None
@@ -36,15 +37,14 @@ class TurnRequest:
         found = {"view": self.view, "offered": self.offered, "settings": self.settings or None}
         return {name: value for name, value in found.items() if value is not None}
 
-    def messages(self, state: AgentState) -> Sequence[Message]:
-        """Return the messages that are sent after the system message."""
-        return state.messages if self.view is None else messages_in_view(self.view, state.messages)
-
     def reserve(self, state: AgentState) -> int:
         """Return the approximate number of tokens that are sent."""
-        if self.view is None:
+        own = 0 if self.system is None else estimate_tokens([self.system])
+        if self.view is not None:
+            return own + estimate_tokens(self.messages)
+        if self.system is state.system:
             return state.weight
-        return estimate_tokens([*([self.system] if self.system is not None else []), *self.messages(state)])
+        return state.weight + own - (0 if state.system is None else estimate_tokens([state.system]))
 
     def params(self, state: AgentState) -> GenerateParams:
         """Return the parameters of the request."""
@@ -59,7 +59,7 @@ class TurnRequest:
 
 async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
     """Return what a turn asks the model, from the Agent's settings."""
-    found = TurnRequest(state.system, offered=setup.offered_names(state))
+    found = TurnRequest(state.system, state.messages, offered=setup.offered_names(state))
     run = partial(setup.run_context, state)
     if isinstance(setup.instructions, PerTurn):
         found.system = _system(setup, await setup.instructions.value(state, run), state.system)
@@ -67,26 +67,33 @@ async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
         settings = settings_of(await setup.settings.value(state, run), f"settings of the agent {setup.name!r}")
         found.settings = state.params.differing(settings)
     if setup.context:
-        found.view = await view_for(setup, state, state.messages)
+        found.messages, found.view = await shown_of(setup, state, state.messages)
     return found
 
 
-async def view_for(setup: Setup, state: AgentState, messages: Sequence[Message]) -> list[Any] | None:
-    """Return the view that a turn sends of `messages`.
+async def shown_of(
+    setup: Setup, state: AgentState, messages: Sequence[Message]
+) -> tuple[Sequence[Message], list[Any] | None]:
+    """Return what a turn sends of `messages`, and its view.
 
     Calls without a result and results without a call are mended, and an event reports it.
     """
     shown = messages
     for function in setup.context:
         shown = await function.value(state, partial(setup.run_context, state), shown)
-        if not isinstance(shown, Sequence) or not all(isinstance(each, Message) for each in shown):
+        is_list = isinstance(shown, Shown) or (
+            isinstance(shown, Sequence) and all(isinstance(each, Message) for each in shown)
+        )
+        if not is_list:
             raise UsageError(f"context= of the agent {setup.name!r} must return Messages, got {shown!r:.80}.")
+    if isinstance(shown, Shown) and shown.messages is state.messages:
+        return shown, shown.view()  # ranges leave out no half of a call
     mended = sanitize_orphan_tool_messages(shown)
     if not mended:
         raise UsageError(f"context= of the agent {setup.name!r} leaves no message to send, got {shown!r:.80}.")
     if len(mended) != len(shown) or any(one is not other for one, other in zip(mended, shown, strict=True)):
         emit("context_repaired", messages_before=len(shown), messages_after=len(mended))
-    return view_of(state.messages, mended)
+    return mended, view_of(state.messages, mended)
 
 
 def _system(setup: Setup, text: Any, current: Message | None) -> Message | None:

@@ -133,7 +133,7 @@ def test_a_context_sends_a_part_of_the_conversation_which_readers_rebuild_exactl
 def test_clearing_costs_the_same_in_each_turn() -> None:
     sent: list[Any] = []
     trace = make_long(sent, 40, context=clear_tool_results(keep=2, over=30)).run_sync("go").trace
-    assert views(trace)[-1] == [[0, 78, "[Old result cleared]", 20], [78, 79]]
+    assert views(trace)[-1] == [[0, 76, "[Old result cleared]", 30], [76, 79]]
     assert starts(trace) == sent
 
 
