@@ -65,7 +65,7 @@ def clear_tool_results(keep: int = 3, over: int = 0, *, text: str = CLEARED) -> 
 
 
 def _goal(shown: Shown, state: Any) -> list[Range]:
-    """Return the goal, or the summary that took its place, as a range."""
+    """Return the range of the goal, or of its summary."""
     if not shown.ranges:
         return []
     goal, all_messages = state.messages[state.turns_before], shown.messages
