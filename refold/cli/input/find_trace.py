@@ -88,7 +88,9 @@ def find_runs(named: Sequence[str], traces: str, *, all: bool = False) -> list[T
 
 
 def find_trace(named: str, traces: Path) -> Path:
-    """Return the trace file that `named` means: a path, a run's id, its short id as lists show it, or its end.
+    """Return the trace file that `named` means.
+
+    It is a path, a run's id, its short id as lists show it, or the id's end.
 
     Without one, `InputError` names the places searched, and a similar run id if there is one.
     """

@@ -141,7 +141,7 @@ def table(
 def one_line_grid(
     headings: Sequence[str], rows: Iterable[Sequence[Text]], numbers: Sequence[int], widths: Sequence[int], width: int
 ) -> Table:
-    """Return a table for a terminal of which each row is one line.
+    """Return a table for a terminal, each row on one line.
 
     `widths` has the width of a terminal from which each column is there. Long cells without room, and those of the last
     column, end in an ellipsis.

@@ -55,7 +55,7 @@ def _show(found: list[RunRow], where: str, as_json: bool) -> int:
 
 
 def _cells(row: RunRow, width: int | None = None) -> list[Text]:
-    """Return the cells of a run: shortened for a terminal of this width, whole without one."""
+    """Return the cells of a run, shortened for a terminal's width."""
     reason = row.stop_reason or (brief(row.problem, 50) if row.problem else None)
     most = None if width is None else 36 if width >= _WIDE else 22
     return [
