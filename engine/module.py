@@ -157,9 +157,9 @@ def module_of(provided: "Module[S] | MakesModule[S]") -> Module[S]:
     Raises UsageError for anything else.
     """
     make = None if isinstance(provided, type | Module) else getattr(provided, "module", None)
-    found: Any = make() if callable(make) else provided
-    if isinstance(found, Module):
-        return found
+    module: Any = make() if callable(make) else provided
+    if isinstance(module, Module):
+        return module
     kind = f"the class {provided.__name__}" if isinstance(provided, type) else f"a {type(provided).__name__}"
     raise UsageError(f"Engine takes an AgentModule instance or an Agent, got {kind}; write Engine(MyModule())")
 

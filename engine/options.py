@@ -50,10 +50,10 @@ def checked(name: str, argument: T, fits: bool, expected: str) -> T:
     if fits:
         return argument
     if isinstance(argument, type):
-        shown = f"the class {argument.__name__}; write {argument.__name__}(...)"
+        received = f"the class {argument.__name__}; write {argument.__name__}(...)"
     else:
-        shown = without_password(f"{argument!r:.80}")
-    raise UsageError(f"{name} must be {expected}, got {shown}")
+        received = without_password(f"{argument!r:.80}")
+    raise UsageError(f"{name} must be {expected}, got {received}")
 
 
 def has(argument: Any, *methods: str) -> bool:

@@ -49,18 +49,20 @@ def media_type_of(data: bytes, name: str, stated: str | None = None) -> str:
 
     Raises AttachmentError if it is unknown, or if the first bytes are of another type than the stated one.
     """
-    found = next((kind for kind, (at, magic) in _FORMATS.items() if data.startswith(magic, at)), None)
+    detected = next((kind for kind, (at, magic) in _FORMATS.items() if data.startswith(magic, at)), None)
     guessed = stated or mimetypes.guess_type(name)[0]
     guessed = guessed and _SAME.get(guessed.lower(), guessed.lower())
-    if guessed is None and found is None:
+    if guessed is None and detected is None:
         raise AttachmentError(f"The media type of {name!r:.80} is unknown. To fix: pass media_type='...'.")
-    same_kind = found is not None and guessed is not None and kind_of(found) == kind_of(guessed) and stated is None
-    if guessed is not None and found != guessed and (guessed in _FORMATS or found is not None) and not same_kind:
+    same_kind = (
+        detected is not None and guessed is not None and kind_of(detected) == kind_of(guessed) and stated is None
+    )
+    if guessed is not None and detected != guessed and (guessed in _FORMATS or detected is not None) and not same_kind:
         raise AttachmentError(
             f"{name!r:.80} is not of the media type {guessed}: its first bytes are "
-            f"{'those of ' + found if found is not None else 'of another format'}."
+            f"{'those of ' + detected if detected is not None else 'of another format'}."
         )
-    return found or str(guessed)
+    return detected or str(guessed)
 
 
 def bytes_in(attachment: Attachment, *, most: int | None = None) -> bytes:
@@ -83,11 +85,11 @@ def bytes_in(attachment: Attachment, *, most: int | None = None) -> bytes:
         except (OSError, ValueError) as error:  # a ValueError is of a path with a zero byte
             why = getattr(error, "strerror", None) or error
             raise AttachmentError(f"The attachment {path!r:.200} cannot be read: {why}.") from error
-    shown = attachment.name or attachment.path
+    name = attachment.name or attachment.path
     if not size:
-        raise AttachmentError(f"The attachment {shown!r:.200} is empty.")
+        raise AttachmentError(f"The attachment {name!r:.200} is empty.")
     if size > MOST_BYTES:
-        raise AttachmentError(f"The attachment {shown!r:.200} has {size:,} bytes; at most {MOST_BYTES:,} are sent.")
+        raise AttachmentError(f"The attachment {name!r:.200} has {size:,} bytes; at most {MOST_BYTES:,} are sent.")
     return data
 
 
@@ -161,17 +163,17 @@ def within_folder(doc: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     files = doc.get("attachments")
     if files is None:
         return dict(doc)
-    found: list[Any] = []
+    resolved: list[Any] = []
     for each in [files] if isinstance(files, str | Mapping) else files if isinstance(files, list) else []:
         path = each.get("path") if isinstance(each, Mapping) else each
         if not isinstance(path, str) or not path or path.lower().startswith(("http://", "https://")):
-            found.append(each)
+            resolved.append(each)
             continue
         own = {**(each if isinstance(each, Mapping) else {}), "path": str(inside(folder, path))}
         checked(Attachment(path=own["path"], name=Path(path).name, media_type=own.get("media_type")))
-        found.append(own)
+        resolved.append(own)
     objective, inputs = doc.get("objective"), doc.get("inputs", {})
     if "id" in doc or not isinstance(objective, str) or not isinstance(inputs, dict):  # Task says what is wrong
-        return {**doc, "attachments": found or files}
+        return {**doc, "attachments": resolved or files}
     written = files if isinstance(files, list) else [files]
-    return {**doc, "id": derived_id(objective, inputs, written), "attachments": found or files}
+    return {**doc, "id": derived_id(objective, inputs, written), "attachments": resolved or files}

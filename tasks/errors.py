@@ -92,9 +92,9 @@ class FilesLostError(TaskError):
     def __init__(self, run_id: str, environment: str, files: Sequence[str], count: int) -> None:
         self.files = tuple(files)
         more = f" and {count - len(self.files)} more" if count > len(self.files) else ""
-        shown = f"{', '.join(files)}{more}" if files else "which ones is unknown, because it was killed"
+        listed = f"{', '.join(files)}{more}" if files else "which ones is unknown, because it was killed"
         super().__init__(
-            f"Run {run_id} had changed files that are gone with its {environment} environment: {shown}. "
+            f"Run {run_id} had changed files that are gone with its {environment} environment: {listed}. "
             "To go on with the files as they were at first, pass without_files=True (--without-files)."
         )
 
@@ -124,7 +124,7 @@ class OutsideWorkspaceError(TaskError):
         super().__init__(f"{path!r} {why}; use a path inside {root}")
 
 
-_SHOWN = 300
+_MAX_COMMAND = 300
 """How many characters of a command an error repeats: a model may have written megabytes."""
 
 
@@ -136,7 +136,7 @@ class CommandError(TaskError):
     def __init__(self, argv: Sequence[str], reason: str) -> None:
         self.argv = list(argv)
         self.reason = reason
-        shown = repr(self.argv)
-        if len(shown) > _SHOWN:
-            shown = f"{shown[:_SHOWN]}... ({len(shown) - _SHOWN} more characters)"
-        super().__init__(f"could not start {shown}: {reason}")
+        command = repr(self.argv)
+        if len(command) > _MAX_COMMAND:
+            command = f"{command[:_MAX_COMMAND]}... ({len(command) - _MAX_COMMAND} more characters)"
+        super().__init__(f"could not start {command}: {reason}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .files.json_values import Path, render_path, shown
+from .files.json_values import Path, format_value, render_path
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -51,17 +51,17 @@ def near(name: str, names: Iterable[str], what: str = "known") -> str:
 
 def located_issues(error: ValidationError, model: type[BaseModel]) -> list[tuple[Path, TaskValidationIssue]]:
     """Return the problems in pydantic's `error` about a `model`, with paths."""
-    found = []
+    issues = []
     for detail in error.errors(include_url=False):
-        for path, message in _said(detail, model):
+        for path, message in _messages(detail, model):
             code = "TASK_FIELD_UNKNOWN" if detail["type"] == "extra_forbidden" else code_of(path)
-            found.append((path, TaskValidationIssue(code=code, message=message, field=render_path(path))))
-    return found
+            issues.append((path, TaskValidationIssue(code=code, message=message, field=render_path(path))))
+    return issues
 
 
-def _said(detail: ErrorDetails, model: type[BaseModel]) -> list[tuple[Path, str]]:
+def _messages(detail: ErrorDetails, model: type[BaseModel]) -> list[tuple[Path, str]]:
     path, context = detail["loc"], detail.get("ctx", {})
-    got = f"(got {shown(detail['input'])})"
+    got = f"(got {format_value(detail['input'])})"
     match detail["type"]:
         case "json_value":
             return [((*path, *below), reason) for below, reason in context["problems"]]
@@ -95,7 +95,7 @@ def _said(detail: ErrorDetails, model: type[BaseModel]) -> list[tuple[Path, str]
         case "literal_error":
             return [(path, f"must be {context['expected']} {got}")]
         case "invalid_key":
-            return [(path[:-1], f"has the key {shown(path[-1])}: keys must be text, quote it")]
+            return [(path[:-1], f"has the key {format_value(path[-1])}: keys must be text, quote it")]
         case _:
             return [(path, detail["msg"])]
 
@@ -110,7 +110,7 @@ def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel]:
 def _model_in(annotation: object) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for each in get_args(annotation) if (found := _model_in(each)) is not None), None)
+    return next((model for each in get_args(annotation) if (model := _model_in(each)) is not None), None)
 
 
 _CODES: dict[tuple[str, ...], str] = {

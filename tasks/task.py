@@ -39,7 +39,7 @@ def _tuple_as_list(value: object) -> object:
 
 
 Text = Annotated[str, Field(strict=True), WholeText]
-Said = Annotated[Text, AfterValidator(_not_blank)]
+NonBlankText = Annotated[Text, AfterValidator(_not_blank)]
 Count = Annotated[int, Field(strict=True, ge=1, le=2**63 - 1)]
 Price = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 Amount = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
@@ -100,14 +100,14 @@ class Attachment(_Part):
     task's file, otherwise to the current folder.
     """
 
-    path: Said | None = None
-    url: Said | None = None
-    data: Said | None = None
-    text: Said | None = None
+    path: NonBlankText | None = None
+    url: NonBlankText | None = None
+    data: NonBlankText | None = None
+    text: NonBlankText | None = None
     blob: Annotated[Text, Field(pattern=r"^[0-9a-f]{32}$")] | None = None
     bytes: Count | None = None
     """The number of bytes of `blob`."""
-    media_type: Said | None = None
+    media_type: NonBlankText | None = None
     """Such as `image/png`; without it, the first bytes or the name say what it is."""
     name: Text | None = None
     detail: Literal["auto", "low", "high"] | None = None
@@ -130,11 +130,11 @@ class Attachment(_Part):
 class EnvSpec(_Part):
     """The environment of a task: a registered `type`, its `config`, and requirements."""
 
-    type: Said
+    type: NonBlankText
     config: JsonObject = Field(default_factory=dict)
-    required_tools: Annotated[list[Said], *Listed] = Field(default_factory=list)
+    required_tools: Annotated[list[NonBlankText], *Listed] = Field(default_factory=list)
     """Names of tools that the module must offer."""
-    capabilities: Annotated[list[Said], *Listed] = Field(default_factory=list)
+    capabilities: Annotated[list[NonBlankText], *Listed] = Field(default_factory=list)
     """Capabilities that the environment must offer, such as "exec" or "fork"."""
     metadata: JsonObject = Field(default_factory=dict)
 
@@ -148,7 +148,7 @@ class Task(_Part):
 
     id: TaskId = ""
     """The task's name, which also starts the names of its runs' trace files."""
-    objective: Said
+    objective: NonBlankText
     """What to do, in words; `init_state` gets it as `task`."""
     inputs: JsonObject = Field(default_factory=dict)
     """JSON values for `init_state`, by parameter name."""
@@ -160,7 +160,7 @@ class Task(_Part):
     env_spec: EnvSpec | None = None
     constraints: JsonObject = Field(default_factory=dict)
     """JSON values that the state holds as `metadata["constraints"]`."""
-    success_criteria: Annotated[list[Said], *Listed] = Field(default_factory=list)
+    success_criteria: Annotated[list[NonBlankText], *Listed] = Field(default_factory=list)
     """Criteria of the form `"evaluator: argument"`; one without an evaluator is reported as not evaluated."""
     budget: TaskBudget = Field(default_factory=TaskBudget)
     metadata: JsonObject = Field(default_factory=dict)

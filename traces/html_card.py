@@ -109,9 +109,9 @@ def block_of(label: str, value: Any, *, open: bool = False) -> Block:
 
 def rows_of(document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return a document's members as facts; a note counts the rest."""
-    shown = tuple((name, short(value)) for name, value in islice(document.items(), ROWS))
-    left = len(document) - len(shown)
-    return (*shown[: ROWS - 1], ("…", f"and {left + 1:,} more")) if left else shown
+    listed = tuple((name, short(value)) for name, value in islice(document.items(), ROWS))
+    left = len(document) - len(listed)
+    return (*listed[: ROWS - 1], ("…", f"and {left + 1:,} more")) if left else listed
 
 
 def count(items: Iterable[Any] | int, noun: str) -> str:
@@ -142,8 +142,8 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 def _line(text: str) -> str:
-    found = printable(" ".join(text[: 4 * LINE].split()))
-    cut = f"{found[:LINE]}…" if len(found) > LINE or len(text) > 4 * LINE else found
+    safe = printable(" ".join(text[: 4 * LINE].split()))
+    cut = f"{safe[:LINE]}…" if len(safe) > LINE or len(text) > 4 * LINE else safe
     return f'<bdi style="overflow-wrap:anywhere">{html.escape(cut)}</bdi>'
 
 

@@ -15,15 +15,15 @@ def decision_text(decision: Mapping[str, Any] | None) -> str:
     mode = str(decision.get("mode"))
     if mode == "act":
         return ", ".join(call_text(str(a.get("name")), a.get("args")) for a in (decision.get("actions") or ())[:ROWS])
-    said = decision.get("answer") or decision.get("prompt") or decision.get("rationale")
-    return f"{mode}: {said}" if said else mode
+    text = decision.get("answer") or decision.get("prompt") or decision.get("rationale")
+    return f"{mode}: {text}" if text else mode
 
 
 def decision_card(decision: Mapping[str, Any]) -> Card:
     """Return the card of a decision's document."""
     actions = decision.get("actions") or ()
-    told = ("answer", "prompt", "seconds", "rationale")
-    facts = [(name, short(decision[name])) for name in told if decision.get(name) is not None]
+    names = ("answer", "prompt", "seconds", "rationale")
+    facts = [(name, short(decision[name])) for name in names if decision.get(name) is not None]
     blocks = [block_of(str(action.get("name")), action.get("args"), open=len(actions) == 1) for action in actions]
     blocks += [block_of(name, decision[name]) for name in ("schema", "candidates", "meta") if decision.get(name)]
     return Card("Decision", str(decision.get("mode")), facts=tuple(facts), blocks=tuple(blocks))

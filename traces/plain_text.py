@@ -38,8 +38,8 @@ def call_text(name: str, args: Any, limit: int | None = SHORT, hint: str = "") -
         return f"{printable(name)}({cut(value_text(args), limit, hint) if args is not None else ''})"
     if args.keys() & {"$state", "$blob"}:
         return f"{printable(name)}({value_text(args)})"
-    given = [f"{printable(key)}={cut(value_text(value), limit, hint)}" for key, value in args.items()]
-    return f"{printable(name)}({', '.join(given)})"
+    arguments = [f"{printable(key)}={cut(value_text(value), limit, hint)}" for key, value in args.items()]
+    return f"{printable(name)}({', '.join(arguments)})"
 
 
 def seconds_text(seconds: float) -> str:

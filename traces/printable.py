@@ -35,16 +35,16 @@ def printable_json(document: str) -> str:
     """Return a JSON document with unsafe characters escaped, and equal value."""
     if document.isascii() and "\x7f" not in document:
         return document
-    return _UNSAFE_IN_JSON.sub(lambda found: _as_json(found), document)
+    return _UNSAFE_IN_JSON.sub(lambda match: _as_json(match), document)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _as_json(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
+def _as_json(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
 
 
 def message_of(error: BaseException) -> str:

@@ -48,8 +48,8 @@ def list_traces(folder: Path | str) -> list[RunRow]:
     Subfolders are left out; bad files have the status "corrupt", and come first.
     """
     locks = lock_holders()
-    found = [read_row(path, locks=locks) for path in Path(folder).glob("*" + SUFFIX)]
-    return sorted(found, key=lambda row: (row.status != "corrupt" and row.started, row.run_id))
+    rows = [read_row(path, locks=locks) for path in Path(folder).glob("*" + SUFFIX)]
+    return sorted(rows, key=lambda row: (row.status != "corrupt" and row.started, row.run_id))
 
 
 def read_row(path: Path, file: str = "", *, locks: Locks = None, figures: bool = False, links: bool = False) -> RunRow:

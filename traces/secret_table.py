@@ -57,21 +57,21 @@ def is_harmless(name: str, value: object) -> bool:
 
 def logins_in(text: str) -> Iterator[str]:
     """Yield the passwords of a text's URLs, as written and decoded."""
-    for found in _LOGIN.finditer(text):
-        _, is_pair, password = found[1].partition(":")
+    for match in _LOGIN.finditer(text):
+        _, is_pair, password = match[1].partition(":")
         if is_pair and password:
             yield from dict.fromkeys((password, unquote(password)))
 
 
-def without_logins(text: str, shown: str = "") -> str:
-    """Return a text with `shown` for the logins of its URLs."""
-    return _LOGIN.sub(f"://{shown}", text)
+def without_logins(text: str, replacement: str = "") -> str:
+    """Return a text with `replacement` for the logins of its URLs."""
+    return _LOGIN.sub(f"://{replacement}", text)
 
 
 def without_password(url: str) -> str:
     """Return a URL without its password and secret parameters."""
-    shown = _LOGIN.sub(lambda found: f"://{found[1].partition(':')[0]}{f':{MASK}' if ':' in found[1] else ''}@", url)
-    return _PARAMETER.sub(lambda found: found[1] + (MASK if is_parameter(found[2]) else found[3]), shown)
+    cleaned = _LOGIN.sub(lambda match: f"://{match[1].partition(':')[0]}{f':{MASK}' if ':' in match[1] else ''}@", url)
+    return _PARAMETER.sub(lambda match: match[1] + (MASK if is_parameter(match[2]) else match[3]), cleaned)
 
 
 def is_parameter(name: str) -> bool:

@@ -121,19 +121,21 @@ class Step:
     @property
     def errors(self) -> list[tuple[str, str] | None]:
         """Each result's error type and message, or None. Loads no blob."""
-        found: list[tuple[str, str] | None] = []
+        errors: list[tuple[str, str] | None] = []
         if self._commit is None:
-            return found
+            return errors
         for each in (self._commit.get("observation") or {}).get("results", ()):
             if isinstance(each, int):
                 outcome = self._outcome(self._commit, each)[1]
                 error = outcome.get("error")
-                found.append(told_error(outcome.get("result")) if error is None else (error["type"], error["message"]))
+                errors.append(
+                    reported_error(outcome.get("result")) if error is None else (error["type"], error["message"])
+                )
             else:
                 message = each.get("error")
-                told = told_error(each.get("output"))
-                found.append(told if message is None else (str(each.get("error_type")), message))
-        return found
+                reported = reported_error(each.get("output"))
+                errors.append(reported if message is None else (str(each.get("error_type")), message))
+        return errors
 
     @property
     def patch(self) -> list[dict[str, Any]]:
@@ -225,12 +227,12 @@ class Step:
         }
 
 
-def told_error(output: Any) -> tuple[str, str] | None:
+def reported_error(output: Any) -> tuple[str, str] | None:
     """Return type and message of an error reported to the model."""
-    told = output.get("metadata") if isinstance(output, dict) else None
-    if not isinstance(told, dict) or not isinstance(told.get("error_type"), str):
+    metadata = output.get("metadata") if isinstance(output, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("error_type"), str):
         return None
-    return told["error_type"], str(told.get("error"))
+    return metadata["error_type"], str(metadata.get("error"))
 
 
 NESTED = 100

@@ -29,7 +29,7 @@ from .file.tail import TraceEnd, read_ending
 from .notebook_cards import corrupt_card, trace_card
 from .run_page import NotebookView, page_of
 from .states.bases import Bases, FamilyMember
-from .states.places import FoundPlaces, Places, first_snapshot, record_end
+from .states.places import Places, ScannedPlaces, first_snapshot, record_end
 from .states.states import States
 from .step import Step
 from .stores.run_ref import RunRef
@@ -301,7 +301,7 @@ class Trace:
 
     @cached_property
     def _places(self) -> Places:
-        return self._indexed or FoundPlaces(self._lines)
+        return self._indexed or ScannedPlaces(self._lines)
 
     @cached_property
     def _states(self) -> States:
@@ -458,10 +458,10 @@ class Trace:
         """
         if self.path is None and self.place is not None:
             place = self.place.beside(run_id)
-            found = Trace(place.store.read(run_id), place=place)
-            found._lines.check_tail()
-            found._bases = self._bases
-            return found
+            relative = Trace(place.store.read(run_id), place=place)
+            relative._lines.check_tail()
+            relative._bases = self._bases
+            return relative
         if self.path is None:
             store = self._memory.family.stores.get(run_id) if self._memory is not None else None
             if store is None:
@@ -473,16 +473,16 @@ class Trace:
             file = find_relative(self.path, run_id)
             near = self.place.beside(run_id) if self.place is not None else None
             data, unread = read_trace_file(file)
-            found = Trace(data, path=file, place=near, unread=unread)
-            found._lines.check_tail()
+            relative = Trace(data, path=file, place=near, unread=unread)
+            relative._lines.check_tail()
         except TraceNotFoundError as error:
             link = self.parent or {}
             if link.get("run") != run_id or "file" not in link:
                 raise
             named = f"{error}; the header says that it was at {link['file']}"
             raise TraceNotFoundError(named, error.path) from None
-        found._bases = self._bases
-        return found
+        relative._bases = self._bases
+        return relative
 
     def _memory_store(self) -> MemoryStore:
         if self._memory is None:

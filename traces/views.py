@@ -108,13 +108,13 @@ class TraceSteps(Sequence[Step]):
         """Return a step of these records, with its own loader of blobs."""
 
         def lookup(kind: str, seq: int, by: Record) -> Record:
-            found = next((record for record in records if record.seq == seq), None)
-            if found is None and 0 <= seq < len(self._lines):  # of another step
-                found = self._lines.record(seq)
-            if found is None or found.kind != kind or seq >= by.seq:
+            target = next((record for record in records if record.seq == seq), None)
+            if target is None and 0 <= seq < len(self._lines):  # of another step
+                target = self._lines.record(seq)
+            if target is None or target.kind != kind or seq >= by.seq:
                 reason = f"the {by.kind} record refers to no earlier {kind}"
                 raise TraceCorruptError(reason, by.seq + 1, path=self._lines.path, actual=seq)
-            return found
+            return target
 
         return Step(k, records, records[-1] if committed else None, self._states, lookup, value)
 

@@ -172,7 +172,9 @@ class Exploration:
         await self._ask(score, requested, self._weights.__setitem__)
         return [self._weights[place] for place in requested]
 
-    async def _ask(self, score: Any, asked: Mapping[str, tuple[Any, ...]], take: Callable[[str, float], None]) -> None:
+    async def _ask(
+        self, score: Any, arguments: Mapping[str, tuple[Any, ...]], take: Callable[[str, float], None]
+    ) -> None:
         """Call `score` for each place, and let `take` receive its number."""
         run = self._run
 
@@ -186,9 +188,9 @@ class Exploration:
             take(place, _finite(value, score, place))
 
         if is_async(score):
-            await several([partial(ask, place, args) for place, args in asked.items()], self._concurrency)
+            await several([partial(ask, place, args) for place, args in arguments.items()], self._concurrency)
         else:
-            for place, args in asked.items():
+            for place, args in arguments.items():
                 await ask(place, args)
 
     def _check_known(self, *nodes: Node) -> None:

@@ -163,8 +163,8 @@ class ChildRegistry:
                     self._left(run_id, "its trace is missing, or has no complete record")
                 continue  # otherwise the starting call was cut off before the child had a trace, and runs again
             check_place(child, run_id, {"kind": "call", "run": run.run_id, "call": record["key"]})
-            found = self._module_of(child)
-            if found is None:
+            child_module = self._module_of(child)
+            if child_module is None:
                 self.has_background = True
                 self._abandoned[run_id] = used_so_far(child)
                 self._left(run_id, f"{type(module).__name__}.child_module returned no module for it")
@@ -172,7 +172,7 @@ class ChildRegistry:
             task, name = Task.from_dict(child.header["task"]), (child.parent or {})["name"]
             place = Place(record.step, record["phase"], record["digest"], record.get("n", 0), record["key"])
             budget = RuntimeBudget(**child.budget)
-            self.background(CalledChild(run, self.at_work, place, found, task, name, budget, recorded=True))
+            self.background(CalledChild(run, self.at_work, place, child_module, task, name, budget, recorded=True))
 
     def _left(self, run_id: str, why: str) -> None:
         self._run.write("event", self._run.step, {"name": "child_left", "data": {"run": run_id, "why": why}})
@@ -209,8 +209,8 @@ class ChildRegistry:
     def usage(self) -> dict[str, Any]:
         """See Children.usage; the run's own usage includes it."""
         at_work = {child.run_id: child.account.used for child in self.at_work}
-        found = {run_id: at_work.get(run_id) or each.used() for run_id, each in self._background.items()}
-        return {run_id: used.counted() for run_id, used in (found | self._abandoned).items()}
+        usages = {run_id: at_work.get(run_id) or each.used() for run_id, each in self._background.items()}
+        return {run_id: used.counted() for run_id, used in (usages | self._abandoned).items()}
 
 
 def registry_of(call: Call) -> ChildRegistry:

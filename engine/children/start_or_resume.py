@@ -66,8 +66,8 @@ _EXPIRED = object()
 class ChildRun:
     """One child of `run`, a `CalledChild` or a `CandidateChild`.
 
-    `plan` is its plan as a new run, `link` the link to its parent in its header, and `shown` is added to the details of
-    its requests. If `recorded`, an earlier attempt has recorded the child's start.
+    `plan` is the plan of a new run, and `link` the header's link to the parent. `details` is added to the details of
+    each request. With `recorded`, an earlier attempt has recorded the start of the child.
     """
 
     ends_with_child = False
@@ -81,7 +81,7 @@ class ChildRun:
         at_work: set[LiveRun],
         plan: RunPlan,
         link: Mapping[str, Any],
-        shown: Mapping[str, Any],
+        details: Mapping[str, Any],
         recorded: bool,
     ) -> None:
         self.run = run
@@ -95,7 +95,7 @@ class ChildRun:
         self.runner: Runner | None = None
         """The runner of the child's last attempt in this process."""
         self._at_work = at_work
-        self._shown = shown
+        self._details = details
         self._recorded = recorded
 
     async def run_to_end(self) -> RunResult:
@@ -113,26 +113,26 @@ class ChildRun:
                 return await self._drive(self._new_plan())
             self.started.set()
             if has_ended(trace) and not self._runs_again(trace):
-                return self._expire_shown(result_of(trace, self.plan.module))
-            return self._expire_shown(await self._drive(await self._resumed({})))
+                return self._expire_requests(result_of(trace, self.plan.module))
+            return self._expire_requests(await self._drive(await self._resumed({})))
 
     async def go_on(self, answers: dict[str, Any]) -> RunResult:
         """Resume a waiting child with `answers`, until it ends or waits again."""
         expired = [name for name, answer in answers.items() if answer is _EXPIRED]
         provided = {name: answer for name, answer in answers.items() if answer is not _EXPIRED}
         with self._attempt():
-            return self._expire_shown(await self._drive(await self._resumed(provided, expired)))
+            return self._expire_requests(await self._drive(await self._resumed(provided, expired)))
 
     def _attempt(self) -> AbstractContextManager[None]:
         return self.run.waits.child_at_work()
 
-    def _expire_shown(self, result: RunResult) -> RunResult:
+    def _expire_requests(self, result: RunResult) -> RunResult:
         """Close requests that the parent shows and that have expired."""
         waits = self.run.waits
-        shown = [each for each in waits.open_requests() if each.details.get("run") == self.run_id]
-        if shown:
-            still = {_again(each.id, n) for each in result.waiting for n in range(len(waits.shown))}
-            waits.expire([each for each in shown if each.id not in still])
+        forwarded = [each for each in waits.open_requests() if each.details.get("run") == self.run_id]
+        if forwarded:
+            still = {_again(each.id, n) for each in result.waiting for n in range(len(waits.recorded))}
+            waits.expire([each for each in forwarded if each.id not in still])
         return result
 
     async def answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
@@ -146,10 +146,10 @@ class ChildRun:
         with self._attempt():
             while True:
                 requested = {_again(each.id, len(refusals[each.id])): each for each in requests}
-                shown = {
+                problems = {
                     name: {"refused": refusals[each.id][-1]} for name, each in requested.items() if refusals[each.id]
                 }
-                provided = await self._ask_each([replace(each, id=name) for name, each in requested.items()], shown)
+                provided = await self._ask_each([replace(each, id=name) for name, each in requested.items()], problems)
                 answers = dict[str, Any]()
                 for name, answer in provided.items():
                     if answer is _EXPIRED or (problem := self._problem({requested[name].id: answer})) is None:
@@ -159,11 +159,11 @@ class ChildRun:
                 if answers:
                     return answers
 
-    async def _ask_each(self, requests: Sequence[WaitRequest], shown: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask_each(self, requests: Sequence[WaitRequest], problems: Mapping[str, Any]) -> dict[str, Any]:
         run, provided = self.run, dict[str, Any]()
 
         async def ask(request: WaitRequest) -> None:
-            details = {**request.details, **self._shown, **shown.get(request.id, {})}
+            details = {**request.details, **self._details, **problems.get(request.id, {})}
             requested = replace(request, details=details)
             value = await run.waits.answer(requested, self.awaited_by)  # without handlers: the child has tried them
             provided[request.id] = _EXPIRED if request.id in run.waits.expired else value
@@ -229,11 +229,11 @@ class ChildRun:
         if not self._recorded:
             return
         parent = self.run.writer.trace()
-        shown = [name for each in parent.records for name in _shown_for(each, self.run_id)]
+        forwarded = [name for each in parent.records for name in _forwarded_ids(each, self.run_id)]
         waits = [each for each in trace.records if each.kind == "wait"] if trace is not None else []
         requested = [request["id"] for each in waits for request in each["requests"]]
-        known = {_again(name, number) for name in requested for number in range(len(shown))}
-        if not known.issuperset(shown):
+        known = {_again(name, number) for name in requested for number in range(len(forwarded))}
+        if not known.issuperset(forwarded):
             place = None if trace is None else trace.path or trace.place
             lost = "its trace is missing" if place is None else f"its trace is an older one: {place}"
             why = f"it had asked something, and {lost}"
@@ -261,13 +261,15 @@ class ChildRun:
         options = replace(plan.options, redactor=self._redactor(), on_divergence=on_divergence)
         try:
             value = answers or UNANSWERED
-            found = await prepare_resume(plan.module, source, options, plan.budget, value, child=True, expired=expired)
+            resumed = await prepare_resume(
+                plan.module, source, options, plan.budget, value, child=True, expired=expired
+            )
         except DivergenceError as error:
             raise self._diverged(error) from error
-        if found.done is not None:
-            return found
-        state = plan.state if found.state is None else found.state
-        return replace(found, parent=plan.parent, candidate=plan.candidate, state=state)
+        if resumed.done is not None:
+            return resumed
+        state = plan.state if resumed.state is None else resumed.state
+        return replace(resumed, parent=plan.parent, candidate=plan.candidate, state=state)
 
     async def _drive(self, plan: RunPlan) -> RunResult:
         """Carry out one attempt."""
@@ -298,8 +300,8 @@ class ChildRun:
 
     def _diverged(self, error: DivergenceError, *, called: bool = False) -> DivergenceError:
         """Report changed code of the child, or of one `called` by it."""
-        found = [replace(each, run=each.run or self.run_id) for each in error.divergences]
-        reported = DivergenceError(found, fork_at=self.step)
+        divergences = [replace(each, run=each.run or self.run_id) for each in error.divergences]
+        reported = DivergenceError(divergences, fork_at=self.step)
         self.run.diverges_below(reported, ends=self.ends_with_child and not called)
         return reported
 
@@ -331,8 +333,8 @@ class ChildRun:
 
 def is_linked(trace: Trace, link: Mapping[str, Any]) -> bool:
     """Return whether a trace has this link, whatever the hash."""
-    found = trace.parent or {}
-    return all(found.get(name) == value for name, value in link.items() if name != "hash")
+    parent = trace.parent or {}
+    return all(parent.get(name) == value for name, value in link.items() if name != "hash")
 
 
 def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
@@ -345,7 +347,7 @@ def check_place(trace: Trace, run_id: str, link: Mapping[str, Any]) -> None:
         )
 
 
-def _shown_for(record: Record, run_id: str) -> Iterator[str]:
+def _forwarded_ids(record: Record, run_id: str) -> Iterator[str]:
     """Yield the ids of requests that a record shows for a child."""
     for request in record["requests"] if record.kind == "wait" else ():
         if (request.get("details") or {}).get("run") == run_id:
@@ -355,10 +357,10 @@ def _shown_for(record: Record, run_id: str) -> Iterator[str]:
 def _lost_of(parent: Trace) -> Iterator[str]:
     """Yield the ids of ended children whose traces are missing."""
     ended = {each["intent"] for each in parent.records if each.kind == "outcome" and not each.get("cancelled")}
-    found = [start.run_id for start in parent.children if start.record.seq in ended]
+    run_ids = [start.run_id for start in parent.children if start.record.seq in ended]
     chosen = [each.get("chosen") or {} for each in parent.records if each.kind == "branch"]
-    found += [each["run"] for each in chosen if "run" in each]
-    for run_id in found:
+    run_ids += [each["run"] for each in chosen if "run" in each]
+    for run_id in run_ids:
         try:
             parent.relative(run_id)
         except TraceNotFoundError:

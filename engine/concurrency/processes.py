@@ -21,7 +21,7 @@ def processes_of_thread(ident: int) -> Iterator[int]:
     """Yield the ids of processes held in the frames of a thread."""
     frame = sys._current_frames().get(ident)
     while frame is not None:
-        yield from _held(frame)
+        yield from _running_pids(frame)
         frame = frame.f_back
 
 
@@ -40,15 +40,15 @@ def processes_of_coroutine(coroutine: Any) -> Iterator[int]:
             (coroutine,) = gc.get_referents(coroutine)
         frame = _first(coroutine, "cr_frame", "gi_frame", "ag_frame")
         if frame is not None:
-            yield from _held(frame)
+            yield from _running_pids(frame)
         coroutine = _first(coroutine, "cr_await", "gi_yieldfrom", "ag_await")
 
 
 def _first(owner: Any, *names: str) -> Any:
-    return next((found for name in names if (found := _attribute(owner, name)) is not None), None)
+    return next((value for name in names if (value := _attribute(owner, name)) is not None), None)
 
 
-def _held(frame: FrameType) -> Iterator[int]:
+def _running_pids(frame: FrameType) -> Iterator[int]:
     for value in list(frame.f_locals.values()):
         pid, returncode = _attribute(value, "pid"), _attribute(value, "returncode", 0)
         if issubclass(type(value), asyncio.SubprocessTransport):  # isinstance would ask a proxy for its class

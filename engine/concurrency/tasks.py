@@ -152,12 +152,12 @@ async def in_own_task(manager: AbstractAsyncContextManager[T], context: Context)
     The task has these context variables. The caller's cancellation cuts the entry short, but never the exit, which sees
     no error.
     """
-    entered, leave, found = anyio.Event(), anyio.Event(), list[T]()
+    entered, leave, values = anyio.Event(), anyio.Event(), list[T]()
 
     async def work() -> None:
         try:
             async with manager as value:
-                found.append(value)
+                values.append(value)
                 entered.set()
                 await leave.wait()
         finally:
@@ -170,8 +170,8 @@ async def in_own_task(manager: AbstractAsyncContextManager[T], context: Context)
         await job.stop()
         raise
     try:
-        if found:
-            yield found[0]
+        if values:
+            yield values[0]
     finally:
         leave.set()
         with anyio.CancelScope(shield=True):
@@ -218,9 +218,9 @@ def main_error(errors: Iterable[BaseException]) -> BaseException:
     Errors that are no Exception (such as KeyboardInterrupt) come first, cancellations last; of equals, the first
     counts.
     """
-    found = [leaf for error in errors for leaf in _leaves(error)]
+    leaves = [leaf for error in errors for leaf in _leaves(error)]
     cancelled = anyio.get_cancelled_exc_class()
-    reported = [each for each in found if not isinstance(each, cancelled)] or found
+    reported = [each for each in leaves if not isinstance(each, cancelled)] or leaves
     return next((each for each in reported if not isinstance(each, Exception)), reported[0])
 
 
@@ -236,7 +236,7 @@ def own_error(error: BaseException) -> Exception | None:
     """
     if isinstance(error, Exception):
         return error
-    found = [each for each in _leaves(error) if not isinstance(each, Exception)]
+    leaves = [each for each in _leaves(error) if not isinstance(each, Exception)]
     trio = sys.modules.get("trio")
     interrupts = (
         KeyboardInterrupt,
@@ -245,9 +245,9 @@ def own_error(error: BaseException) -> Exception | None:
         asyncio.CancelledError,
         *([trio.Cancelled] if trio else []),
     )
-    if not found or any(isinstance(each, interrupts) for each in found):
+    if not leaves or any(isinstance(each, interrupts) for each in leaves):
         return None
-    first = found[0]
+    first = leaves[0]
     own = RuntimeError(f"{type(first).__name__}: {first.code if isinstance(first, SystemExit) else message_of(first)}")
     own.__cause__ = error
     return own

@@ -241,10 +241,10 @@ class _Pool:
             done.over = True
             if done.counts and not done.left:
                 self._at_work -= 1
-            found = self._taken() if self._waiting else None
-            if found is None:
+            call = self._taken() if self._waiting else None
+            if call is None:
                 self._idle.append(worker)
-            return found
+            return call
 
     def _taken(self) -> _Call | None:
         """Take and count the first wanted job, if there is room."""
@@ -286,10 +286,10 @@ class _Pool:
     def retired(self, worker: _Worker) -> bool:
         """Remove an idle worker; return False if it has a new job."""
         with self._lock:
-            found = worker in self._idle
-            if found:
+            is_idle = worker in self._idle
+            if is_idle:
                 self._idle.remove(worker)
-            return found
+            return is_idle
 
     @contextmanager
     def waits(self) -> "Iterator[None]":

@@ -233,9 +233,9 @@ class Call:
         self.reserved, self.charged = 0, None
 
     def finish(self, value: Any) -> tuple[Any, bytes, int]:
-        """Write `value` as the outcome; return its held form.
+        """Write `value` as the outcome; return its frozen form.
 
-        Returns the held value, its JSON bytes, and the outcome's number. The held value is in frozen JSON form, or is
+        Returns the frozen value, its JSON bytes, and the number of the outcome. The frozen value is in JSON form, or is
         the value itself if its declared type is a state model. For a value without an exact JSON form, the outcome is
         an error, which is raised as EffectError. A call in which the run could not continue (`refused`) has no outcome,
         whatever it returns or raises: it is cancelled, and the error is raised again.
@@ -251,14 +251,14 @@ class Call:
             if spec.native not in (None, kind) and (problem := spec.mistyped(value)) is not None:
                 raise StateValueError(problem)
             if kind is str and spec.returns is None and value.isascii():
-                held, data = value, orjson.dumps(value)
+                frozen, data = value, orjson.dumps(value)
             else:
-                held = value if kind is spec.model else json_result(value, spec.returns, "the result")
+                frozen = value if kind is spec.model else json_result(value, spec.returns, "the result")
                 if spec.marks.brief and spec.returns is not None and kind is spec.model:
-                    data = spec.returns.dump_json(held, exclude_defaults=True)
+                    data = spec.returns.dump_json(frozen, exclude_defaults=True)
                 else:
-                    data = dump(held)
-                if held is value and len(data) > SHALLOW:
+                    data = dump(frozen)
+                if frozen is value and len(data) > SHALLOW:
                     check_depth(data)
         except Exception as error:  # noqa: BLE001 - a bad result, or a usage mark that raises, is this call's error
             self.fail(error)
@@ -266,10 +266,10 @@ class Call:
             cleaned = run.redactor.json(data)
             if cleaned is not data:
                 data = cleaned
-                held = json_value(orjson.loads(data), "the result")
-        small = len(data) < BLOB_FROM and not (type(held) is FrozenDict and is_blob(held))
+                frozen = json_value(orjson.loads(data), "the result")
+        small = len(data) < BLOB_FROM and not (type(frozen) is FrozenDict and is_blob(frozen))
         result: Any = orjson.Fragment(data) if small else run.writer.put_blob(data)
-        return held, data, self._close({"result": result}, usage)
+        return frozen, data, self._close({"result": result}, usage)
 
     def fail(self, error: Exception) -> NoReturn:
         """Write the error as the outcome, and raise it as EffectError.
@@ -348,10 +348,10 @@ def replayed(call: Call) -> tuple[Any, bytes, int]:
     return json_value(recorded.result, "the result"), data, recorded.outcome or -1
 
 
-def typed(spec: EffectSpec, data: bytes, held: Any = None) -> Any:
+def typed(spec: EffectSpec, data: bytes, frozen: Any = None) -> Any:
     """Return the value of the declared type, for the caller of `perform`."""
-    if type(held) is spec.model:
-        return held
+    if type(frozen) is spec.model:
+        return frozen
     return orjson.loads(data) if spec.returns is None else spec.returns.validate_json(data)
 
 

@@ -111,11 +111,11 @@ class Redactor:
         if isinstance(value, dict):
             cleaned: dict[str, Any] = {}
             for key, each in value.items():  # a plain lower-case word is a field's name, never a secret
-                name = shown = key if _OWN_NAME.fullmatch(key) else self.text(key)
+                name = cleaned_key = key if _OWN_NAME.fullmatch(key) else self.text(key)
                 number = 1
                 while name in cleaned or (name != key and name in value):  # two keys may hold the same secret
                     number += 1
-                    name = f"{shown} {number}"
+                    name = f"{cleaned_key} {number}"
                 cleaned[name] = self._walk(each)
             return cleaned
         return value
@@ -129,12 +129,12 @@ def forms(value: str) -> list[str]:
     Of each encoding, only the characters count that depend on the secret alone and not on its neighbours.
     """
     raw = value.encode()
-    found = [value, repr(value)[1:-1], orjson.dumps(value)[1:-1].decode(), json.dumps(value)[1:-1], value.lower()]
-    found += [quote(value, safe=""), quote(value), quote_plus(value), html.escape(value), raw.hex()]
+    spellings = [value, repr(value)[1:-1], orjson.dumps(value)[1:-1].decode(), json.dumps(value)[1:-1], value.lower()]
+    spellings += [quote(value, safe=""), quote(value), quote_plus(value), html.escape(value), raw.hex()]
     for shift, start in enumerate((0, 2, 3)):
         coded = base64.b64encode(bytes(shift) + raw).decode()[start : (shift + len(raw)) * 8 // 6]
-        found += [coded, coded.replace("+", "-").replace("/", "_")]
-    return list(dict.fromkeys(found))
+        spellings += [coded, coded.replace("+", "-").replace("/", "_")]
+    return list(dict.fromkeys(spellings))
 
 
 def _words(text: str) -> str:
@@ -170,10 +170,10 @@ def make_redactor(redact: "bool | Redactor | Iterable[str] | Mapping[str, str]")
         return redact
     known = {name: value for name, value in os.environ.items() if is_secret(name)}
     redactor = Redactor({**known, **(redact if isinstance(redact, Mapping) else {})})
-    found = {name: tuple(logins_in(value)) for name, value in sorted(os.environ.items()) if name not in known}
+    logins = {name: tuple(logins_in(value)) for name, value in sorted(os.environ.items()) if name not in known}
     others = () if redact is True or isinstance(redact, Mapping) else redact
     # one name for all others, since a set may have another order in the next process
-    for name, values in (*found.items(), ("secret", others)):
+    for name, values in (*logins.items(), ("secret", others)):
         for value in values:
             redactor.add(name, value)
     return redactor

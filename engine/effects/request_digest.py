@@ -7,14 +7,14 @@ Arguments take two forms:
 
 An agent passes its whole conversation to the model in every step. The digest is taken from the value, and long frozen
 lists and models keep theirs, so that hashing costs little. The pointer keeps the conversation from being written once a
-step. Four keys have a meaning in the shown form:
+step. Four keys have a meaning in the written form:
 
     {"$state": "/messages"}   the part of the step's state at this JSON Pointer
     {"$blob": ...}            a value stored beside the trace
     {"$object": "json.dumps"} an argument without a JSON form, by its qualified name
     {"$literal": {...}}       a dict of the user's that has one of these keys itself
 
-`read_form` turns the shown form back into the form.
+`read_form` turns the written form back into the form.
 """
 
 from base64 import b64encode
@@ -102,7 +102,7 @@ def json_form(args: Mapping[str, Any], learn: Learn) -> dict[str, Any]:
         raise StateValueError("an argument nests too deep, or contains itself") from None
 
 
-def _shown(value: Any, refs: StateRefs) -> Any:
+def _intent_form(value: Any, refs: StateRefs) -> Any:
     """Return a form as the intent carries it."""
     kind = type(value)
     if kind in PLAIN:
@@ -112,28 +112,28 @@ def _shown(value: Any, refs: StateRefs) -> Any:
         if pointer is not None:
             return {"$state": pointer}
         data = dump(value)
-        return _shown(orjson.loads(data), refs) if b'"$' in data else orjson.Fragment(data)
+        return _intent_form(orjson.loads(data), refs) if b'"$' in data else orjson.Fragment(data)
     if kind is _Object:
         return value
     if kind is dict:
-        form = {name: _shown(each, refs) for name, each in value.items()}
+        form = {name: _intent_form(each, refs) for name, each in value.items()}
         return {"$literal": form} if _MARKS & form.keys() else form
-    return [_shown(each, refs) for each in value]
+    return [_intent_form(each, refs) for each in value]
 
 
-def read_form(shown: Any, state: Any) -> Any:
+def read_form(form: Any, state: Any) -> Any:
     """Return the values of a written form, with parts of `state`."""
-    if isinstance(shown, list):
-        return [read_form(each, state) for each in shown]
-    if not isinstance(shown, dict):
-        return shown
-    if len(shown) == 1:
-        ((name, value),) = shown.items()
+    if isinstance(form, list):
+        return [read_form(each, state) for each in form]
+    if not isinstance(form, dict):
+        return form
+    if len(form) == 1:
+        ((name, value),) = form.items()
         if name == "$state":
             return part_at(state, value)
         if name == "$literal":
-            shown = value
-    return {name: read_form(value, state) for name, value in shown.items()}
+            form = value
+    return {name: read_form(value, state) for name, value in form.items()}
 
 
 def part_at(state: Any, pointer: str) -> Any:
@@ -153,15 +153,15 @@ def _named(members: Mapping[Any, Any], token: str) -> Any:
     return next((value for key, value in members.items() if str(getattr(key, "value", key)) == token), None)
 
 
-def pointers(shown: Any) -> Iterator[str]:
+def pointers(form: Any) -> Iterator[str]:
     """Yield the pointers into the state that a written form contains."""
-    if isinstance(shown, dict):
-        if list(shown) == ["$state"]:
-            yield shown["$state"]
+    if isinstance(form, dict):
+        if list(form) == ["$state"]:
+            yield form["$state"]
             return
-        shown = list((shown["$literal"] if list(shown) == ["$literal"] else shown).values())
-    if isinstance(shown, list):
-        for each in shown:
+        form = list((form["$literal"] if list(form) == ["$literal"] else form).values())
+    if isinstance(form, list):
+        for each in form:
             yield from pointers(each)
 
 
@@ -234,7 +234,7 @@ def _rest(value: Any, learn: Learn, name: str) -> Any:
 class RequestForm:
     """A request: an effect's arguments as written, and their digest.
 
-    `clear` is the digest of the arguments before redaction, and `form` their value before redaction. Both are needed
+    `clear` is the digest of the arguments before redaction, and `args` their value before redaction. Both are needed
     because an earlier attempt may have known other secrets; neither is ever written. Without secrets, `clear` equals
     `digest`.
     """
@@ -243,7 +243,7 @@ class RequestForm:
     data: bytes
     digest: str
     clear: str
-    form: Mapping[str, Any]
+    args: Mapping[str, Any]
 
 
 def request_form(
@@ -251,13 +251,13 @@ def request_form(
 ) -> RequestForm:
     """Return the request of a call inside the call that `prefix` identifies."""
     form = json_form(args, learn)
-    shown = {name: value if type(value) in PLAIN else _shown(value, refs) for name, value in form.items()}
-    data = clean = dump(shown)
+    written = {name: value if type(value) in PLAIN else _intent_form(value, refs) for name, value in form.items()}
+    data = clean = dump(written)
     clear = request_digest(prefix, name, form)
     digest = clear
     if redactor is not None and not redactor.is_idle and (clean := redactor.json(data)) is not data:
-        shown = orjson.loads(clean)
-        digest = request_digest(prefix, name, {key: read_form(value, refs.state) for key, value in shown.items()})
+        written = orjson.loads(clean)
+        digest = request_digest(prefix, name, {key: read_form(value, refs.state) for key, value in written.items()})
     return RequestForm(name, clean, digest, clear, form)
 
 

@@ -123,10 +123,10 @@ class Signature:
             try:
                 taken[name] = thaw(value) if validate is None else validate(value)
             except ValidationError as error:
-                shown = repr(value)
-                shown = shown if len(shown) <= 80 else shown[:77] + "..."
+                text = repr(value)
+                text = text if len(text) <= 80 else text[:77] + "..."
                 raise UsageError(
-                    f"argument {name!r} of {self.name}: {first_problem(error)} (got {shown})", code="arguments"
+                    f"argument {name!r} of {self.name}: {first_problem(error)} (got {text})", code="arguments"
                 ) from None
         for name in self._required:
             if name not in taken:
@@ -299,7 +299,7 @@ def _adapter(declared: Any) -> TypeAdapter[Any] | None:
 def usage_of(spec: EffectSpec, result: Any) -> CallUsage | None:
     """Return a result's usage: by the mark, or OpenAI's `usage`."""
     if spec.marks.usage is not None:
-        found = spec.marks.usage(result)
+        usage = spec.marks.usage(result)
     else:
-        found = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)
-    return CallUsage.of(found) if found is not None and not callable(found) else None
+        usage = result.get("usage") if isinstance(result, dict) else getattr(result, "usage", None)
+    return CallUsage.of(usage) if usage is not None and not callable(usage) else None

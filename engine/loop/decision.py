@@ -270,7 +270,7 @@ class Decision:
         form: dict[str, Any] = {"mode": self.mode}
         decision = self
         if self.mode == "act":
-            form["actions"] = shown = []
+            form["actions"] = action_forms = []
             named: list[Action] = []
             for action in self.actions:
                 id_ = action.id
@@ -279,7 +279,7 @@ class Decision:
                     action = made(Action, {"name": action.name, "args": action.args, "id": id_})
                     decision = object.__new__(Decision)
                 named.append(action)
-                shown.append({"id": id_, "name": action.name, "args": action.args})
+                action_forms.append({"id": id_, "name": action.name, "args": action.args})
             if decision is not self:
                 object.__setattr__(decision, "__dict__", {**self.__dict__, "actions": tuple(named)})
             if not self.parallel:

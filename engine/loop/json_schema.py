@@ -76,9 +76,9 @@ def _references(node: Any) -> list[str]:
     """Return every `$ref` and `$dynamicRef` in a schema."""
     if isinstance(node, Mapping):
         own = [node[name] for name in ("$ref", "$dynamicRef") if isinstance(node.get(name), str)]
-        return own + [found for value in node.values() for found in _references(value)]
+        return own + [reference for value in node.values() for reference in _references(value)]
     if isinstance(node, list | tuple):
-        return [found for value in node for found in _references(value)]
+        return [reference for value in node for reference in _references(value)]
     return []
 
 

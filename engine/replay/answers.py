@@ -173,7 +173,7 @@ class Answers:
         return fate_id(self.trace.run_id, self.trace.step_count, effect)
 
     def _request(self, effect: Effect) -> WaitRequest:
-        shown = {name: getattr(effect, name) for name in ("name", "args", "key", "phase")}
+        details = {name: getattr(effect, name) for name in ("name", "args", "key", "phase")}
         call = cut(call_text(effect.name, effect.args), LONG)
         how = "was cancelled before it finished" if effect.cancelled else "started before the crash and did not finish"
         return WaitRequest(
@@ -181,7 +181,7 @@ class Answers:
             prompt=f"{call} {how}. Did it run?",
             schema=FATE_SCHEMA,
             kind=UNKNOWN_EFFECT,
-            details={**shown, "intent": effect.seq},
+            details={**details, "intent": effect.seq},
         )
 
 
@@ -243,11 +243,11 @@ def each_effect(effects: Iterable[Effect]) -> Iterator[Effect]:
 
 def answers_in(step: Step | None) -> dict[str, tuple[int, Any]]:
     """Return a step's answers with their record numbers, by request."""
-    found: dict[str, tuple[int, Any]] = {}
+    answers: dict[str, tuple[int, Any]] = {}
     for record in step.records if step is not None else ():
         if record.kind == "input":
-            found |= {name: (record.seq, answer) for name, answer in record["answers"].items()}
-    return found
+            answers |= {name: (record.seq, answer) for name, answer in record["answers"].items()}
+    return answers
 
 
 def expired_in(step: Step | None) -> frozenset[str]:
@@ -258,10 +258,10 @@ def expired_in(step: Step | None) -> frozenset[str]:
 
 def _requests_in(step: Step | None) -> list[WaitRequest]:
     """Return a step's requests, except those about the run's own effects."""
-    found: dict[str, WaitRequest] = {}
+    requests: dict[str, WaitRequest] = {}
     for record in step.records if step is not None else ():
         for each in record["requests"] if record.kind == "wait" else ():
             request = WaitRequest.from_dict(each)
             if request.kind != UNKNOWN_EFFECT or "run" in request.details:
-                found.setdefault(request.id, request)
-    return list(found.values())
+                requests.setdefault(request.id, request)
+    return list(requests.values())

@@ -45,8 +45,8 @@ class Divergence:
         if not changes:
             recorded, now = shortened(self.expected, self.actual)
             return f"{place}: recorded {recorded}, now {now}"
-        shown = ", ".join(f"{path} (recorded {recorded}, now {now})" for path, recorded, now in changes[:3])
-        return f"{place} at {shown}{f' and {len(changes) - 3} more' if len(changes) > 3 else ''}"
+        differences = ", ".join(f"{path} (recorded {recorded}, now {now})" for path, recorded, now in changes[:3])
+        return f"{place} at {differences}{f' and {len(changes) - 3} more' if len(changes) > 3 else ''}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -45,7 +45,7 @@ ReportLive = Callable[[int, str, str, bytes, str, bool], None]
 _NONE: Mapping[str, Any] = MappingProxyType({})
 _SURROGATE = re.compile("[\\ud800-\\udfff]")
 """The characters that stand for the bytes of a path that is not UTF-8."""
-_NOT_ASKED = "the source run made no such request"
+_NOT_REQUESTED = "the source run made no such request"
 _NOT_ANSWERED = "nobody had answered it in the source run"
 _NOT_ENDED = "the call had not ended in the source run"
 
@@ -75,8 +75,8 @@ def linked(link: Mapping[str, Any], near: Trace) -> Trace:
         return near.relative(run)
     except TraceNotFoundError:
         place = Path(link.get("file", ""))
-        if place.name == run + SUFFIX and (found := Trace.load(place)).run_id == run:
-            return found
+        if place.name == run + SUFFIX and (trace := Trace.load(place)).run_id == run:
+            return trace
         raise
 
 
@@ -160,7 +160,7 @@ class Reuse:
             source.check_lines()
         self._live_calls = live_calls
         self._report: ReportLive | None = None
-        self._given = provided
+        self._provided = provided
         self._missing = missing
         self._damaged = damaged
         self._step = -1
@@ -202,21 +202,21 @@ class Reuse:
 
     def take(self, step: int, request: Request, learn: Learn) -> tuple[Entry, Recorded] | None:
         """Return the recorded call and outcome for a request, or None."""
-        requested = request.asked
-        return self._looked_up(
-            lambda: self._found(step, request, learn),
-            lambda: (step, request.phase, requested.name, requested.data or orjson.dumps(requested.form)),
+        requested = request.form
+        return self._look_up(
+            lambda: self._find_outcome(step, request, learn),
+            lambda: (step, request.phase, requested.name, requested.data or orjson.dumps(requested.args)),
         )
 
     def answer(self, step: int, request: WaitRequest) -> tuple[Any] | None:
         """Return the recorded answer to an equal wait decision, in a tuple."""
-        return self._looked_up(
+        return self._look_up(
             lambda: self._answered(step, request),
             lambda: (step, "wait", "wait", orjson.dumps({"prompt": request.prompt})),
         )
 
-    def _looked_up(
-        self, look: Callable[[], tuple[T | None, str, bool]], told: Callable[[], tuple[int, str, str, bytes]]
+    def _look_up(
+        self, look: Callable[[], tuple[T | None, str, bool]], describe: Callable[[], tuple[int, str, str, bytes]]
     ) -> T | None:
         # besides the found value, `look` returns why the request is live, if it is, and whether that ends reuse
         with self._lock:
@@ -224,23 +224,23 @@ class Reuse:
                 return None
             if self._damaged is not None:
                 raise self._damaged
-            found, why, ends = look()
+            reused, why, ends = look()
             if why:
-                self._say(*told(), why, ends)
-            return found
+                self._say(*describe(), why, ends)
+            return reused
 
     def answers(self, step: int, *, onwards: bool = False) -> dict[str, Any]:
         """Return the source's answers in a step (or `onwards`), by request."""
-        found: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         with self._lock, suppress(TraceError):
             if onwards and self.source is not None:
                 for record in self.source.records:
                     if record.kind == "input" and record.step >= self.at + step:
-                        found |= record["answers"]
-                return {**found, **self._given}
+                        answers |= record["answers"]
+                return {**answers, **self._provided}
             self._enter(step)
-            found = {name: answer for name, (_, answer) in self._recorded.answers.items()}
-        return found
+            answers = {name: answer for name, (_, answer) in self._recorded.answers.items()}
+        return answers
 
     def child(self, run_id: str, answers: dict[str, Any]) -> "Reuse":
         """Return the reuse of the source's child `run_id`, with its recorded `answers`."""
@@ -267,27 +267,29 @@ class Reuse:
         self.live = self.live or ends
         self.live_from = self.live_from or {"step": step, "phase": phase, "name": name, "why": why}
 
-    def _found(self, step: int, request: Request, learn: Learn) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
-        if request.asked.name in self._live_calls:
+    def _find_outcome(
+        self, step: int, request: Request, learn: Learn
+    ) -> tuple[tuple[Entry, Recorded] | None, str, bool]:
+        if request.form.name in self._live_calls:
             return None, "", False
         self._enter(step)
         recorded = self._recorded
         entry = recorded.journal.find(request, learn)
         if entry is None:
-            return None, self._missing or self._difference(request) or _NOT_ASKED, True
+            return None, self._missing or self._difference(request) or _NOT_REQUESTED, True
         if entry.effect.seq in recorded.again:
             return None, "", False
         entry.recorded = recorded.settled.get(entry.effect.seq, entry.recorded)
-        found = recorded.journal.outcome(entry)
-        if found is not None:
-            return (entry, found), "", False
+        outcome = recorded.journal.outcome(entry)
+        if outcome is not None:
+            return (entry, outcome), "", False
         return None, recorded.open[entry.effect.seq] or (_NOT_ENDED if recorded.committed else ""), recorded.committed
 
     def _difference(self, request: Request) -> str:
         """Return which argument or part of the state differs, or no text."""
-        if self.source is None or b'"$state"' not in request.asked.data:
+        if self.source is None or b'"$state"' not in request.form.data:
             return ""
-        args = orjson.loads(request.asked.data)
+        args = orjson.loads(request.form.data)
         with suppress(TraceError):  # the request is live for any reason
             was = self.source.shared_state(self.at + self._step)
             for effect in self._recorded.journal.alike(request):
@@ -309,7 +311,7 @@ class Reuse:
                 if (known := recorded.answers.get(requested["id"])) is not None:
                     return (known[1],), "", recorded.committed
                 return None, _NOT_ANSWERED, recorded.committed
-        return None, self._missing or _NOT_ASKED, True
+        return None, self._missing or _NOT_REQUESTED, True
 
     def _enter(self, step: int) -> None:
         source = self.source
@@ -317,7 +319,7 @@ class Reuse:
             return
         count, index = source.step_count, self.at + step
         recorded = source.steps[index] if index < count else source.unfinished if index == count else None
-        provided = self._given if index == count else _NONE
+        provided = self._provided if index == count else _NONE
         self._recorded = _RecordedStep(self.run_id, recorded, provided, source.value, self._goes_on_live)
         self._step = step
 

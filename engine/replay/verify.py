@@ -198,19 +198,19 @@ class _Verification:
     ) -> Decision | Adopted:
         """Return the recorded choice; no candidate is explored, and no score computed."""
         if isinstance(want.decision.candidates, int):
-            recorded = self._there(decided, step)
+            recorded = self._next_record(decided, step)
             last = not any(r.kind == "decide" and "asked" in r and r.seq > recorded.seq for r in step.records)
             several = recorded["decision"]["candidates"]
             for number, expected in enumerate(several):
                 await self._ask(step, want.state, expected, last and number == len(several) - 1, number, nest)
-        if "candidate" in self._there(chosen, step)["chosen"]:
-            return Decision.from_dict(self._there(decided, step)["decision"])
+        if "candidate" in self._next_record(chosen, step)["chosen"]:
+            return Decision.from_dict(self._next_record(decided, step)["decision"])
         return Adopted(self.module.state_class.from_dict(self.trace.shared_state(step.index + 1)))
 
-    def _there(self, records: Iterator[R], step: Step) -> R:
+    def _next_record(self, records: Iterator[R], step: Step) -> R:
         """Return the next record of a step's branch, or raise TraceError."""
-        for found in records:
-            return found
+        for record in records:
+            return record
         raise TraceError(
             f"run {self.trace.run_id}: step {step.index} branches, and does not say how it was decided; "
             "look at the trace with `refold trace check`"

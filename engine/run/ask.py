@@ -261,16 +261,16 @@ class _Question:
     def _request(self, call: Call) -> WaitRequest:
         """Return the request, whose details name the asking hook or tool."""
         named, outer, seconds = self.named, call.frame.call, self.named.get("seconds")
-        shown = {"in": call.frame.phase if outer is None else outer.spec.name}
-        shown |= {"details": named["details"]} if "details" in named else {}
-        shown |= {"refused": self._refused} if self._refused is not None else {}
+        details = {"in": call.frame.phase if outer is None else outer.spec.name}
+        details |= {"details": named["details"]} if "details" in named else {}
+        details |= {"refused": self._refused} if self._refused is not None else {}
         return WaitRequest(
             id=call.key[:16],
             prompt=named["prompt"],
             schema=named.get("schema"),
             deadline=None if seconds is None else _live(call).clock.time() + seconds,
             kind="ask",
-            details=shown,
+            details=details,
         )
 
     def _refusal(self, value: Any) -> str | None:

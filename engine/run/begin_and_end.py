@@ -50,7 +50,7 @@ from ..result import RunFailure, RunResult, unfinished
 from ..state.model import StateSchema, assemble, dump
 from .live_run import LiveRun
 from .runner import Outcome, Runner
-from .start.lost_files import SHOWN_FILES
+from .start.lost_files import MAX_LOST_FILES
 from .start.plan import RunPlan
 
 log = logging.getLogger("refold.runs")
@@ -111,7 +111,7 @@ def opened(plan: RunPlan) -> Iterator[Runner]:
             header = plan.header()
             _store_blobs(plan, writer, header["task"])
             run.write("header", 0, header)
-        for record in plan.shown:
+        for record in plan.written:
             run.show(record)
         if plan.state is not None and not plan.position.has_state:
             runner.write_first(plan.state)
@@ -246,7 +246,7 @@ async def _record_lost_files(run: LiveRun, environment: Environment | None) -> N
         return
     now = await in_thread(removable_files, {"environment": environment})
     if environment is not None and now is not None and (changed := changed_files(run.files, now)):
-        data = {"environment": environment.type, "files": changed[:SHOWN_FILES], "count": len(changed)}
+        data = {"environment": environment.type, "files": changed[:MAX_LOST_FILES], "count": len(changed)}
         with suppress(TraceWriteError):  # the end of the run tells of it
             run.write("event", run.step, {"name": "environment_files_lost", "data": data})
 

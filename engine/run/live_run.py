@@ -240,7 +240,7 @@ class LiveRun:
         self.patch_bytes += self.writer.size - before
         self.step += 1
         self.journal = None
-        if self.waits.shown:
+        if self.waits.recorded:
             self.waits.committed()
         self._state, self._refs = state, None
 
@@ -262,7 +262,7 @@ class LiveRun:
             self._refuse_late(frame, spec.name)
         members: dict[str, Any] = {"phase": frame.phase, "name": spec.name}
         new = self.journal is None and self.reuse is None  # as in most steps: there is nothing to look up
-        found = None
+        reused = None
         if action is not None:
             members["action"] = action.id
             digest = request_digest(frame.prefix, spec.name, action.args)
@@ -281,7 +281,7 @@ class LiveRun:
         else:
             assert requested is not None
             try:
-                call, found = self._looked_up(frame, spec, requested, action, members)
+                call, reused = self._look_up(frame, spec, requested, action, members)
             except TraceWriteError:
                 raise
             except TraceError as error:
@@ -296,14 +296,14 @@ class LiveRun:
         members["digest"], n = call.match
         if n:
             members["n"] = n
-        if found is None:
+        if reused is None:
             members["key"] = call.key
         if frame.parent is not None:
             members["parent"] = frame.parent
-        if spec.marks.idempotent or found is not None:
+        if spec.marks.idempotent or reused is not None:
             members["idempotent"] = True
-        if found is not None:
-            return self._reused(call, members, *found)
+        if reused is not None:
+            return self._reused(call, members, *reused)
         return call
 
     def _edited(self, args: dict[str, Any]) -> bytes:
@@ -316,11 +316,11 @@ class LiveRun:
         place = f"{self.run_id}|{frame.step}|{frame.phase}|{match[0]}|{match[1]}"
         return Call(self, frame, spec, match, blake2b(place.encode(), digest_size=16).hexdigest(), members)
 
-    def _looked_up(
-        self, frame: Frame, spec: EffectSpec, asked: RequestForm, action: Any, members: dict[str, Any]
+    def _look_up(
+        self, frame: Frame, spec: EffectSpec, form: RequestForm, action: Any, members: dict[str, Any]
     ) -> tuple[Call, tuple[Entry, Recorded] | None]:
         """Return the call, and its outcome from the journal or fork source."""
-        journal, request = self.journal, Request.of(frame, asked, self._state)
+        journal, request = self.journal, Request.of(frame, form, self._state)
         entry = journal.find(request, self.learn_secret) if journal is not None else None
         if entry is None and journal is not None and action is None and self.plan.options.on_divergence != "ignore":
             self._look_for_divergence(journal, request, frame)
@@ -338,10 +338,8 @@ class LiveRun:
         The calls around the request get no outcome: it would be the result of changed code, also for the old code.
         """
         if not isinstance(self.broken, DivergenceError) and journal.left_in_lane(request):
-            shown = orjson.loads(request.asked.data)
-            self._requests_differ(
-                journal.left(request.phase, request.within), request.phase, (request.asked.name, shown)
-            )
+            args = orjson.loads(request.form.data)
+            self._requests_differ(journal.left(request.phase, request.within), request.phase, (request.form.name, args))
         self._refuse_broken(frame)
 
     def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
@@ -369,9 +367,9 @@ class LiveRun:
         if (error := self.broken) is not None:
             raise error
 
-    def _requests_differ(self, left: list[Effect], phase: str, asked: tuple[str, Any] | None) -> None:
+    def _requests_differ(self, left: list[Effect], phase: str, request: tuple[str, Any] | None) -> None:
         expected = [{"effect": effect.name, "args": effect.args} for effect in left]
-        actual = "no such effect was requested" if asked is None else {"effect": asked[0], "args": asked[1]}
+        actual = "no such effect was requested" if request is None else {"effect": request[0], "args": request[1]}
         self._diverge(DivergenceError([Divergence(self.step, phase, expected, actual)]))
 
     def _diverge(self, error: DivergenceError) -> None:
@@ -390,17 +388,17 @@ class LiveRun:
         if ends and not isinstance(self.broken, DivergenceError):
             self.broken = error
 
-    def _reused(self, call: Call, members: dict[str, Any], found: Entry, recorded: Recorded) -> Call:
+    def _reused(self, call: Call, members: dict[str, Any], entry: Entry, recorded: Recorded) -> Call:
         """Write the intent of a call whose outcome comes from another run.
 
         It is marked idempotent: the call does not run here, so without the outcome, it may run again.
         """
         intent = self.write("intent", call.frame.step, {**members, "reused": recorded.intent})
-        call.take(recorded, partial(self._deliver, call, found, recorded), found)
+        call.take(recorded, partial(self._deliver, call, entry, recorded), entry)
         call.opened(intent)
         return call
 
-    def _deliver(self, call: Call, found: Entry, recorded: Recorded) -> None:
+    def _deliver(self, call: Call, entry: Entry, recorded: Recorded) -> None:
         """Write the reused outcome at the moment when the caller receives it."""
         if self.closed or self.suspended:
             raise RunClosedError(f"run {self.run_id} has ended; the outcome of {call.spec.name} is not reused")
@@ -415,12 +413,12 @@ class LiveRun:
             outcome["result"] = self.writer.put_blob(data) if large else recorded.result
         seq = self.write("outcome", call.frame.step, {**outcome, "reused": recorded.outcome})
         call.delivered(Recorded(recorded.intent, seq, recorded.result, recorded.error, recorded.order))
-        found.give()
+        entry.give()
 
     def record_live_from(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
         """Record where a fork stops reusing outcomes; see `reuse.ReportLive`."""
-        shown: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
-        data = {"step": step, "phase": phase, "name": name, "args": shown, "why": why}
+        recorded_args: Any = orjson.Fragment(args) if len(args) < INLINE_ARGS else self.writer.put_blob(args)
+        data = {"step": step, "phase": phase, "name": name, "args": recorded_args, "why": why}
         self.write("event", step, {"name": "live_from", "data": data, "reused": ends})
 
     async def turn(self, call: Call) -> None:

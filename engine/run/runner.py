@@ -335,16 +335,16 @@ class Runner:
         count = want.decision.candidates
         if not isinstance(count, int):
             return want.decision
-        found: dict[int, Decision] = {}
+        decisions: dict[int, Decision] = {}
 
         async def ask(number: int) -> None:
             frame = Frame(self.run, self.run.step, "decide", prefix=f"candidate {self._nest}.{number}|".encode())
             kwargs = hook_arguments(self.module, "decide", state=want.state, candidate=number)
             value = await self._call(frame, self.module.decide, kwargs)
-            found[number] = as_decision(self.module, value, number)
+            decisions[number] = as_decision(self.module, value, number)
 
         await several([partial(ask, number) for number in range(count)], self.plan.options.max_children)
-        candidates = tuple(found[number] for number in range(count))
+        candidates = tuple(decisions[number] for number in range(count))
         return self._write_decision(replace(want.decision, candidates=candidates), asked=count)
 
     async def _act(self, want: Act) -> Observation:

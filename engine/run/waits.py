@@ -115,7 +115,7 @@ class Waits:
         """The answers of the current step, by request id."""
         self.expired = set(expired)
         """The requests of the current step that nobody answered in time; the answer is None."""
-        self.shown = {request.id: request for request in requests}
+        self.recorded = {request.id: request for request in requests}
         """The requests of the current step that are in the trace, by id."""
         self._busy = 0
         """How many child runs are at work, blocked ones included."""
@@ -154,7 +154,7 @@ class Waits:
 
     def open_requests(self) -> list[WaitRequest]:
         """Return the requests without an answer, in the order of their records."""
-        return [request for name, request in self.shown.items() if name not in self.answers]
+        return [request for name, request in self.recorded.items() if name not in self.answers]
 
     def expire(self, requests: Sequence[WaitRequest]) -> None:
         """Close requests of a child that have expired in the child."""
@@ -163,7 +163,7 @@ class Waits:
 
     def committed(self) -> None:
         """Drop the requests of a committed step."""
-        self.shown, self.answers, self.expired = {}, {}, set()
+        self.recorded, self.answers, self.expired = {}, {}, set()
 
     @contextmanager
     def child_at_work(self) -> Iterator[None]:
@@ -205,19 +205,19 @@ class Waits:
             return self.answers[request.id]
         if self._run.closed:
             raise RunClosedError(f"run {self._run.run_id} has ended; it no longer asks {request.prompt!r}")
-        shown = self._show(request)
+        recorded = self._record(request)
         asking = _Asking(calls)
         self.asking.append(asking)
         self._recheck()
         try:
-            return await self._answered(shown, asking, timer, handlers, refusal)
+            return await self._answered(recorded, asking, timer, handlers, refusal)
         finally:
             self.asking.remove(asking)
             self._recheck()
 
     def give(self, request: WaitRequest, value: Any) -> Any:
         """Write a request with the source's answer, and return the answer."""
-        self._write_answer(self._show(request), json_value(value, "the answer"), {"reused": True})
+        self._write_answer(self._record(request), json_value(value, "the answer"), {"reused": True})
         return self.answers[request.id]
 
     async def _answered(
@@ -275,15 +275,15 @@ class Waits:
     def _left_open(self, request: WaitRequest, event: str, problem: str) -> None:
         self._run.write("event", self._run.step, left_open(request, event, problem, self._run.redactor))
 
-    def _show(self, request: WaitRequest) -> WaitRequest:
+    def _record(self, request: WaitRequest) -> WaitRequest:
         """Write a new request; return the request as the trace has it."""
-        shown = self.shown.get(request.id)
-        if shown is None:
+        recorded = self.recorded.get(request.id)
+        if recorded is None:
             redactor = self._run.redactor
-            shown = request if redactor is None else WaitRequest.from_dict(redactor.value(request.to_dict()))
-            self._run.write("wait", self._run.step, {"requests": [shown.to_dict()]})
-            self.shown[request.id] = shown
-        return shown
+            recorded = request if redactor is None else WaitRequest.from_dict(redactor.value(request.to_dict()))
+            self._run.write("wait", self._run.step, {"requests": [recorded.to_dict()]})
+            self.recorded[request.id] = recorded
+        return recorded
 
     def _write_answer(self, request: WaitRequest, value: Any, members: dict[str, Any]) -> None:
         members = {"answers": {request.id: value}, **members, "waited": self.waited()}

@@ -67,11 +67,11 @@ def _of_frozen_list(value: Any) -> bytes:
 
 def members_form(members: Mapping[Any, Any]) -> bytes:
     """Return the JSON of an object's digest, with nested values digested."""
-    shown = dict(members)
+    form = dict(members)
     for key, value in members.items():
         if type(value) not in PLAIN:
-            shown[key] = orjson.Fragment(_part(value))
-    return orjson.dumps(shown, option=_SORTED)
+            form[key] = orjson.Fragment(_part(value))
+    return orjson.dumps(form, option=_SORTED)
 
 
 def _items(items: Iterable[Any]) -> bytes:

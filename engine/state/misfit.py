@@ -49,9 +49,9 @@ def misfit(error: ValidationError, model: type[BaseModel], own: Sequence[str]) -
     if kind == "missing":
         return f"{place} is missing"
     if kind in ("literal_error", "enum"):
-        return f"{place} must be {context['expected']}, not {_shown(problem['input'])}"
+        return f"{place} must be {context['expected']}, not {_format_value(problem['input'])}"
     if kind in _NEEDED:
-        return f"{place} must be {_NEEDED[kind]}, not {_shown(problem['input'])}"
+        return f"{place} must be {_NEEDED[kind]}, not {_format_value(problem['input'])}"
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     message = message.replace("Input should be ", "must be ", 1)
     return f"{place} {message}" if message.startswith("must be ") else f"{place}: {message}"
@@ -62,6 +62,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join([*(f"/{name}" for name in names[:_FIELDS]), *([f"{more} more"] if more > 0 else [])])
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -200,8 +200,10 @@ class StateModel(BaseModel):
     if not TYPE_CHECKING:  # so that type checkers see the __init__ of a class's fields
 
         def __init__(self, /, **data: Any) -> None:
-            held = self.__dict__
-            if held or type(held) is FrozenDict:  # a second call: pydantic's __init__ would refill a finished instance
+            members = self.__dict__
+            if (
+                members or type(members) is FrozenDict
+            ):  # a second call: pydantic's __init__ would refill a finished instance
                 raise FrozenStateError(self.__class__.__name__, "__init__()")
             if self.__pydantic_validator__.validate_python(data, self_instance=self) is not self:
                 super().__init__(**data)  # warns that a validator has returned another instance

@@ -102,10 +102,10 @@ class BeamSearch:
             if not any(node.candidates for node in beam):
                 break
             grown = await _rated(branch, await branch.grow(*beam), self.score)
-            found = [node for node in beam if not node.candidates] + grown
-            if not found:
+            nodes = [node for node in beam if not node.candidates] + grown
+            if not nodes:
                 break
-            beam = sorted(found, key=lambda node: -(node.score or 0.0))[: self.width]
+            beam = sorted(nodes, key=lambda node: -(node.score or 0.0))[: self.width]
         return beam[0]
 
 

@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from ..files.json_values import shown
-from ..processes.patterns import PatternTimeoutError, is_found
+from ..files.json_values import format_value
+from ..processes.patterns import PatternTimeoutError, has_match
 from .results import CriterionResult
 from .run_view import Evaluator, RunView
 
@@ -15,13 +15,13 @@ from .run_view import Evaluator, RunView
 def final_result_equals(argument: str, view: RunView) -> CriterionResult:
     """Return whether the final result is this text, apart from outer spaces."""
     passed = view.final_result is not None and view.final_result.strip() == argument
-    return _verdict(passed, f"the final result is {shown(view.final_result)}")
+    return _verdict(passed, f"the final result is {format_value(view.final_result)}")
 
 
 def final_result_contains(argument: str, view: RunView) -> CriterionResult:
     """Return whether the final result contains this text."""
     passed = view.final_result is not None and argument in view.final_result
-    return _verdict(passed, f"the final result is {shown(view.final_result)}")
+    return _verdict(passed, f"the final result is {format_value(view.final_result)}")
 
 
 def final_result_matches(argument: str, view: RunView) -> CriterionResult:
@@ -31,10 +31,10 @@ def final_result_matches(argument: str, view: RunView) -> CriterionResult:
     """
     pattern = re.compile(argument)
     try:
-        passed = view.final_result is not None and is_found(pattern, view.final_result)
+        passed = view.final_result is not None and has_match(pattern, view.final_result)
     except PatternTimeoutError as error:
         return CriterionResult(criterion="", passed=None, evidence=str(error))
-    return _verdict(passed, f"the final result is {shown(view.final_result)}")
+    return _verdict(passed, f"the final result is {format_value(view.final_result)}")
 
 
 def file_exists(argument: str, view: RunView) -> CriterionResult | None:
@@ -63,7 +63,7 @@ def state_equals(argument: str, view: RunView) -> CriterionResult:
         value = _at(_document(view.state), pointer.strip())
     except LookupError as error:
         return _verdict(False, f"{error.args[0]} in the state")
-    return _verdict(_same(value, expected), f"{pointer.strip()} is {shown(value)}")
+    return _verdict(_same(value, expected), f"{pointer.strip()} is {format_value(value)}")
 
 
 def _document(state: Any) -> Any:
@@ -79,7 +79,7 @@ def _at(document: Any, pointer: str) -> Any:
         try:
             document = document[index]
         except (LookupError, TypeError):
-            raise LookupError(f"there is no {shown(part)} of {pointer}") from None
+            raise LookupError(f"there is no {format_value(part)} of {pointer}") from None
     return document
 
 

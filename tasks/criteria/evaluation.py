@@ -39,11 +39,11 @@ async def evaluate_task(view: RunView, *, evaluators: Mapping[str, Evaluator] | 
 
 
 async def _evaluate(criterion: str, view: RunView, evaluators: Mapping[str, Evaluator] | None) -> CriterionResult:
-    found = find_evaluator(criterion, evaluators)
-    if found is None:
+    evaluator = find_evaluator(criterion, evaluators)
+    if evaluator is None:
         names = ", ".join(sorted({*evaluator_names(), *(evaluators or {})}))
         return _result(criterion, None, f"no evaluator is registered for it; criteria start with one of: {names}")
-    fn, argument = found
+    fn, argument = evaluator
     try:
         if inspect.iscoroutinefunction(fn):
             verdict = fn(argument, view)

@@ -145,11 +145,11 @@ class FolderEnvironment:
         cwd: str | Path | None,
     ) -> ChildProcess:
         folder = self.root if cwd is None else self.path(cwd)
-        given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin
+        data = stdin.encode("utf-8") if isinstance(stdin, str) else stdin
         with self._lock:  # otherwise close() could miss a command that is about to start
             if self._state != "open":
                 raise self._not_open(self._why_not)
-            child = ChildProcess(argv, cwd=folder, env=child_env(env), stdin=given)
+            child = ChildProcess(argv, cwd=folder, env=child_env(env), stdin=data)
             self._children.add(child)
         return child
 

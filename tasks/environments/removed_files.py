@@ -42,16 +42,16 @@ def newer_files(folder: Path, files: int, changed: int) -> list[str] | None:
     if folder.parent != Path(tempfile.gettempdir()).resolve() or not folder.is_dir():
         return None
     now = _listing(folder)
-    found = sorted(name for name, (_, at) in now.items() if at > changed)
-    return found if found or len(now) == files else None
+    newer = sorted(name for name, (_, at) in now.items() if at > changed)
+    return newer if newer or len(now) == files else None
 
 
 def _listing(root: Path) -> Listing:
-    found: dict[str, tuple[int, int]] = {}
+    listing: dict[str, tuple[int, int]] = {}
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
             with suppress(FileNotFoundError):  # a command that still runs may remove it
                 facts = path.lstat()
-                found[path.relative_to(root).as_posix()] = facts.st_size, facts.st_ctime_ns
-    return found
+                listing[path.relative_to(root).as_posix()] = facts.st_size, facts.st_ctime_ns
+    return listing

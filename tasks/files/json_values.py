@@ -36,7 +36,7 @@ def render_path(path: Sequence[str | int]) -> str:
     return text
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value for a message: its repr, cut to 80 characters.
 
     Long numbers and containers are described by their size.
@@ -68,7 +68,7 @@ def exact_json(value: object, path: Path, problems: list[tuple[Path, str]]) -> A
         copy = {}
         for key, item in value.items():
             if type(key) is not str:
-                problems.append((path, f"has the key {shown(key)}: keys must be text, quote it"))
+                problems.append((path, f"has the key {format_value(key)}: keys must be text, quote it"))
             elif (surrogate := _surrogate(key)) is not None:
                 problems.append((path, f"has a key with {surrogate}"))
             else:
@@ -85,13 +85,18 @@ def _refusal(value: object) -> str | None:
     if value is None or type(value) is bool:
         return None
     if type(value) is int:
-        return None if SMALLEST <= value <= LARGEST else f"must fit in 64 bits (got {shown(value)}): write it as text"
+        return (
+            None
+            if SMALLEST <= value <= LARGEST
+            else f"must fit in 64 bits (got {format_value(value)}): write it as text"
+        )
     if type(value) is float:
         return None if math.isfinite(value) else f"must be finite (got {value!r}): write it as text or null"
     if type(value) is str:
         surrogate = _surrogate(value)
         return None if surrogate is None else f"has {surrogate}"
-    return f"must be a JSON value (got {type(value).__name__} {shown(value)}): write it as text, numbers, lists, dicts"
+    got = f"{type(value).__name__} {format_value(value)}"
+    return f"must be a JSON value (got {got}): write it as text, numbers, lists, dicts"
 
 
 def _surrogate(text: str) -> str | None:

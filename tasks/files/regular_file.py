@@ -47,5 +47,5 @@ def open_regular(path: str, flags: int) -> int:
 
 
 def _refused(path: str, number: int = errno.EINVAL) -> OSError:
-    told = os.strerror(number) if number == errno.EISDIR else "it is not a regular file"
-    return OSError(number, told, path)
+    reason = os.strerror(number) if number == errno.EISDIR else "it is not a regular file"
+    return OSError(number, reason, path)

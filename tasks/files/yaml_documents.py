@@ -116,8 +116,8 @@ class _Build:
                 continue
             key = self._scalar(key_node, path) if isinstance(key_node, yaml.ScalarNode) else None
             if not isinstance(key, str):
-                shown = f"the key {key_node.value!r}" if isinstance(key_node, yaml.ScalarNode) else "this key"
-                raise UnreadableError(line, f"{shown} is not text: quote it", path)
+                label = f"the key {key_node.value!r}" if isinstance(key_node, yaml.ScalarNode) else "this key"
+                raise UnreadableError(line, f"{label} is not text: quote it", path)
             if key in own:
                 raise UnreadableError(
                     line, f"this key occurs twice, first on line {own[key][1]}; keep one", (*path, key)
@@ -158,9 +158,9 @@ class _Build:
             case "refold:int":
                 message = "has too many digits: write it as text"
             case "refold:ambiguous":
-                shown = repr(text[:100])
+                quoted = repr(text[:100])
                 message = (
-                    f"{shown} is read as different things by different YAML readers, or is not a JSON value: quote it"
+                    f"{quoted} is read as different things by different YAML readers, or is not a JSON value: quote it"
                 )
             case "tag:yaml.org,2002:merge":
                 message = "'<<' is not plain data here: quote it"

@@ -105,15 +105,15 @@ class Apart:
 
     def _read(self, size: int) -> bytes:
         assert self._child.stdout is not None
-        found = bytearray()
+        data = bytearray()
         ready = select.poll()
         ready.register(self._child.stdout, select.POLLIN)
-        while len(found) < size:
+        while len(data) < size:
             left = self._until - time.monotonic()
             if left <= 0 or not ready.poll(left * 1000):
                 raise TimeoutError
-            piece = os.read(self._child.stdout.fileno(), min(size - len(found), 1_000_000))
+            piece = os.read(self._child.stdout.fileno(), min(size - len(data), 1_000_000))
             if not piece:
                 raise ApartError("the child process that works on it has ended")
-            found += piece
-        return bytes(found)
+            data += piece
+        return bytes(data)

@@ -131,14 +131,14 @@ def _communicate_windows(
 
     On a timeout only the command itself is killed, not the processes that it started.
     """
-    given = subprocess.DEVNULL if stdin is None else None
+    stream = subprocess.DEVNULL if stdin is None else None
     try:
         done = subprocess.run(
             list(argv),
             cwd=cwd,
             env=dict(env),
             input=stdin,
-            stdin=given,
+            stdin=stream,
             capture_output=True,
             timeout=timeout,
             check=False,

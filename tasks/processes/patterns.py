@@ -29,7 +29,7 @@ class PatternTimeoutError(TimeoutError):
         self.characters = characters
 
 
-def is_found(pattern: re.Pattern[str], text: str) -> bool:
+def has_match(pattern: re.Pattern[str], text: str) -> bool:
     """Return whether a child process finds the pattern in a text.
 
     Raises PatternTimeoutError if the search takes longer than `SECONDS`, or the child process ends without an answer.

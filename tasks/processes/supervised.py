@@ -54,7 +54,7 @@ class Supervised:
     ) -> None:
         _check(argv, env)
         self._lock = threading.Lock()
-        self._told = b""
+        self._received = b""
         self._begun = False
         self._error: int | None = None
         self.pid = 0
@@ -172,7 +172,7 @@ class Supervised:
                 piece = b""
             if not piece:
                 self._bereft()
-            *lines, self._told = (self._told + piece).split(b"\n")
+            *lines, self._received = (self._received + piece).split(b"\n")
             for line in lines:
                 what, *numbers = line.split()
                 number = numbers[0] if numbers else b""

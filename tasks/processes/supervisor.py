@@ -96,13 +96,13 @@ class Supervisor:
 
     def _start(self, body: bytes) -> bool:
         argv, cwd, env, self._most = unpacked(body)
-        told, failed = os.pipe()  # closed by exec, if that succeeds
-        held, released = os.pipe()
+        exec_read, exec_write = os.pipe()  # closed by exec, if that succeeds
+        start_read, start_write = os.pipe()
         self._command = os.fork()
         if self._command == 0:
             try:
-                os.close(released)
-                if not os.read(held, 1):  # `k`, or the supervisor or its parent was killed
+                os.close(start_write)
+                if not os.read(start_read, 1):  # `k`, or the supervisor or its parent was killed
                     _send(os.getpid(), signal.SIGKILL)
                 os.setsid()
                 signal.set_wakeup_fd(-1)
@@ -111,17 +111,17 @@ class Supervisor:
                 os.chdir(cwd)
                 os.execvpe(argv[0], argv, env)
             except OSError as error:
-                os.write(failed, b"%d" % (error.errno or 5))
+                os.write(exec_write, b"%d" % (error.errno or 5))
             finally:
                 os._exit(127)
         self._tell(f"pid {self._command}")  # before the command can harm the supervisor
-        os.close(failed)
-        os.close(held)
+        os.close(exec_write)
+        os.close(start_read)
         if not self._ends and not select.select([self._control], [], [], 0)[0]:  # the parent lives, and wants it
-            os.write(released, b"g")
-        os.close(released)
-        errno = os.read(told, 20)
-        os.close(told)
+            os.write(start_write, b"g")
+        os.close(start_write)
+        errno = os.read(exec_read, 20)
+        os.close(exec_read)
         self._tell(f"error {int(errno)}" if errno else "began 0")
         return not errno
 
@@ -209,13 +209,13 @@ def descendants(of: int) -> set[int]:
             # a zombie has no children any more
             if fields[0] not in (b"Z", b"X"):
                 children.setdefault(int(fields[1]), []).append(int(name))
-    found: set[int] = set()
+    living: set[int] = set()
     todo = [of]
     while todo:
-        below = [pid for pid in children.get(todo.pop(), ()) if pid not in found]
-        found.update(below)
+        below = [pid for pid in children.get(todo.pop(), ()) if pid not in living]
+        living.update(below)
         todo += below
-    return found
+    return living
 
 
 def _send(pid: int, number: int) -> None:

@@ -65,7 +65,7 @@ def is_missing(value: Any) -> bool:
     return value is _MISSING
 
 
-_Found = tuple[tuple[str | int, ...], Any, Any]
+_Changed = tuple[tuple[str | int, ...], Any, Any]
 
 
 class Watch:
@@ -97,10 +97,10 @@ class Watch:
 
     def lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Yield the ranges of complete lines that may change the values."""
-        found = patching_lines(block) if self._needles is None else candidates(block, self._needles)
-        return (each for each in found if block.startswith(_CHANGED, each[0]))
+        ranges = patching_lines(block) if self._needles is None else candidates(block, self._needles)
+        return (each for each in ranges if block.startswith(_CHANGED, each[0]))
 
-    def changes(self, record: Record) -> list[_Found]:
+    def changes(self, record: Record) -> list[_Changed]:
         """Return the changes of a record, or raise `TraceCorruptError`."""
         patch = record.get("patch") or []
         if self._first is not None:
@@ -150,7 +150,7 @@ class BlameWalk:
         self.tokens = tokens
         self.fold = Fold(None)
 
-    def apply(self, patch: list[dict[str, Any]]) -> list[_Found]:
+    def apply(self, patch: list[dict[str, Any]]) -> list[_Changed]:
         """Apply a patch and return what it changed at the paths."""
         seen = [(op, split_pointer(op["path"])) for op in patch]
         touching = [path for _, path in seen if _meets(path, self.tokens)]
@@ -166,12 +166,12 @@ class BlameWalk:
             places = [_place(self.fold.document, op, path, self.tokens) for op, path in seen]
             if None not in places:
                 self.fold.apply(ops)
-                return [found for place in places if place is not None for found in self._at(place)]
+                return [change for place in places if place is not None for change in self._at(place)]
         old, _ = self.fold.share()  # callers hold its values from now on
         self.fold.apply(ops)
         return list(_differences(old, self.fold.document, self.tokens, ()))
 
-    def _at(self, place: "_Place") -> Iterator[_Found]:
+    def _at(self, place: "_Place") -> Iterator[_Changed]:
         if place.left is None:
             return
         new = _MISSING if place.removed else look(self.fold.document, place.path)
@@ -242,7 +242,7 @@ def _apart(paths: list[list[str]]) -> bool:
     )
 
 
-def _differences(old: Any, new: Any, tokens: list[str], path: tuple[str | int, ...]) -> Iterator[_Found]:
+def _differences(old: Any, new: Any, tokens: list[str], path: tuple[str | int, ...]) -> Iterator[_Changed]:
     if old is new:
         return
     if not tokens:

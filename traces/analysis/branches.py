@@ -44,8 +44,8 @@ class Opened:
             place = f"{head}.{number}" if head else str(number)
             places.append((place, None if self._unbegun(place, kin) else kin, decision))
         known = {place for place, _, _ in places}
-        given = self.several if isinstance(self.several, list) else [None] * int(self.several or 0)
-        places += [(str(index), None, None) for index in range(len(given)) if str(index) not in known]
+        decisions = self.several if isinstance(self.several, list) else [None] * int(self.several or 0)
+        places += [(str(index), None, None) for index in range(len(decisions)) if str(index) not in known]
         end: Mapping[str, Any] = self.end or {}
         chosen, scores, lost = (end.get(name) or {} for name in ("chosen", "scores", "lost"))
         if not self.children:  # a selected candidate that was a branch itself: all its places begin alike
@@ -56,7 +56,8 @@ class Opened:
         candidates = tuple(
             KinCandidate(
                 place=place,
-                decision=decision or (given[int(place)] if place.isdecimal() and int(place) < len(given) else None),
+                decision=decision
+                or (decisions[int(place)] if place.isdecimal() and int(place) < len(decisions) else None),
                 score=scores.get(place),
                 lost=lost.get(place),
                 chosen=place == goal and (kin is None or chosen.get("run", kin.run_id) == kin.run_id),
@@ -73,8 +74,8 @@ class Opened:
         That is possible if the exploration was cut short.
         """
         end: Mapping[str, Any] = self.end or {"cut": "killed"}
-        told = {**end.get("scores", {}), **end.get("lost", {})}
-        return kin.status == "missing" and bool(end.get("cut")) and place not in told
+        ended = {**end.get("scores", {}), **end.get("lost", {})}
+        return kin.status == "missing" and bool(end.get("cut")) and place not in ended
 
 
 def read_branches(trace: Trace) -> Iterator[Opened]:
@@ -123,9 +124,9 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
 def called_children(trace: Trace) -> dict[str, bool]:
     """Return the child runs that calls started, with whether each call ended."""
     intents = {child.record.seq: child.run_id for child in trace.children if child.kind != "candidate"}
-    found = dict.fromkeys(intents.values(), False)
+    ended = dict.fromkeys(intents.values(), False)
     for at, outcome in trace.file.find_matches(_OUTCOME) if intents else ():
         run_id = intents.get(int(outcome[1]))
         if run_id is not None and not trace.file.record_at(at + 1).get("cancelled"):
-            found[run_id] = True
-    return found
+            ended[run_id] = True
+    return ended

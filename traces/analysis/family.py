@@ -22,25 +22,25 @@ def family(trace: Trace) -> FamilyTree:
     """
     forks = _Forks()
     try:
-        found = {trace.run_id: _Found(trace, forks)}
+        runs = {trace.run_id: _RunFacts(trace, forks)}
     except TraceError:
         trace.check()  # raises an error that names the line
         raise
-    queue = deque((trace, name) for name in found[trace.run_id].names())
+    queue = deque((trace, name) for name in runs[trace.run_id].names())
     while queue:  # no recursion: forks of forks can go deeper than Python's recursion limit
         near, run_id = queue.popleft()
-        if run_id in found:
+        if run_id in runs:
             continue
         try:
             relative = near.relative(run_id)
-            found[run_id] = _Found(relative, forks)
-            queue.extend((relative, name) for name in found[run_id].names())
+            runs[run_id] = _RunFacts(relative, forks)
+            queue.extend((relative, name) for name in runs[run_id].names())
         except TraceError as error:
-            found[run_id] = _Found.unreadable(run_id, error)
-    made: dict[str, Kin] = {}
-    for run_id in reversed(found):  # the runs that came from a run were found after it
-        made[run_id] = found[run_id].kin(made, found)
-    return FamilyTree(made[trace.run_id], tuple(_ancestors(trace))[::-1])
+            runs[run_id] = _RunFacts.unreadable(run_id, error)
+    built: dict[str, Kin] = {}
+    for run_id in reversed(runs):  # the runs that came from a run were found after it
+        built[run_id] = runs[run_id].kin(built, runs)
+    return FamilyTree(built[trace.run_id], tuple(_ancestors(trace))[::-1])
 
 
 def _ancestors(trace: Trace) -> Iterator[Kin]:
@@ -88,7 +88,7 @@ class _Forks:
         return self._forks.get(trace.run_id, [])
 
 
-class _Found:
+class _RunFacts:
     """The facts of one trace about its run, without its relatives."""
 
     def __init__(self, trace: Trace, forks: _Forks) -> None:
@@ -99,7 +99,7 @@ class _Found:
         self._calls = called_children(trace)
 
     @classmethod
-    def unreadable(cls, run_id: str, error: TraceError) -> "_Found":
+    def unreadable(cls, run_id: str, error: TraceError) -> "_RunFacts":
         """Return the known facts of a run whose trace cannot be read."""
         self = cls.__new__(cls)
         self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
@@ -114,14 +114,14 @@ class _Found:
         yield from self._calls
         yield from self._forks
 
-    def kin(self, made: Mapping[str, Kin], found: "Mapping[str, _Found]") -> Kin:
-        """Return the run with its descendants, taken from `made`."""
+    def kin(self, built: Mapping[str, Kin], runs: "Mapping[str, _RunFacts]") -> Kin:
+        """Return the run with its descendants, taken from `built`."""
         loop = [self.facts.run_id, *self.names()]
         others = {
-            name: made.get(name) or Kin(name, None, "corrupt", error="the run is its own ancestor") for name in loop
+            name: built.get(name) or Kin(name, None, "corrupt", error="the run is its own ancestor") for name in loop
         }
         branches = tuple(
-            branch.decided({name: (others[name], found[name].decision) for _, _, name in branch.children})
+            branch.decided({name: (others[name], runs[name].decision) for _, _, name in branch.children})
             for branch in self._branches
         )
         begun = [others[name] for name, ended in self._calls.items() if ended or others[name].status != "missing"]

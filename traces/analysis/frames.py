@@ -36,13 +36,13 @@ def own_frames(traceback: str) -> list[TracebackFrame]:
 
 def _frames(traceback: str) -> list[TracebackFrame]:
     """Return a traceback's frames in order: the last error's, in a chain."""
-    found: list[TracebackFrame] = []
+    frames: list[TracebackFrame] = []
     for line in traceback.splitlines():
         head = _FRAME.match(line)
         if head is not None:
-            found.append(TracebackFrame(head["file"], int(head["line"]), head["name"], line))
-        elif line.startswith("    ") and found:
-            found[-1] = found[-1]._replace(text=f"{found[-1].text}\n{line}")
+            frames.append(TracebackFrame(head["file"], int(head["line"]), head["name"], line))
+        elif line.startswith("    ") and frames:
+            frames[-1] = frames[-1]._replace(text=f"{frames[-1].text}\n{line}")
         elif line.startswith("Traceback "):
-            found.clear()
-    return found
+            frames.clear()
+    return frames

@@ -29,8 +29,8 @@ class MessageCall:
 
 def messages_of(state: Any) -> list[Any]:
     """Return the messages in a state's document."""
-    found = state.get("messages") if isinstance(state, Mapping) else None
-    return found if isinstance(found, list) else []
+    messages = state.get("messages") if isinstance(state, Mapping) else None
+    return messages if isinstance(messages, list) else []
 
 
 def message_of(document: Any) -> Mapping[str, Any]:
@@ -60,16 +60,16 @@ def body_of(message: Mapping[str, Any]) -> tuple[str, Any]:
 
 def metadata_of(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a message's metadata."""
-    found = message.get("metadata")
-    return found if isinstance(found, Mapping) else {}
+    metadata = message.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
 
 
 def calls_of(message: Any) -> list[MessageCall]:
     """Return the tool calls in a message."""
-    found = message_of(message).get("tool_calls")
-    if not isinstance(found, list):
-        return [] if found is None else [MessageCall("", "", found)]
-    return [_call(each) for each in found]
+    calls = message_of(message).get("tool_calls")
+    if not isinstance(calls, list):
+        return [] if calls is None else [MessageCall("", "", calls)]
+    return [_call(each) for each in calls]
 
 
 def _call(document: Any) -> MessageCall:
@@ -79,15 +79,15 @@ def _call(document: Any) -> MessageCall:
     return MessageCall(as_text(document.get("id")), as_text(function.get("name")), _parsed(function.get("arguments")))
 
 
-def _parsed(given: Any) -> Any:
+def _parsed(arguments: Any) -> Any:
     """Return JSON's value if it nests no deeper than a record may."""
-    if not isinstance(given, str):
-        return given
+    if not isinstance(arguments, str):
+        return arguments
     try:
-        value = orjson.loads(given)
+        value = orjson.loads(arguments)
     except orjson.JSONDecodeError:
-        return given
-    return value if is_shallow(value, DEPTH) else given
+        return arguments
+    return value if is_shallow(value, DEPTH) else arguments
 
 
 def thoughts_of(message: Mapping[str, Any]) -> tuple[str | None, Any]:

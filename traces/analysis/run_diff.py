@@ -109,11 +109,11 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
     versions = tuple(differences(left.header.get("versions"), right.header.get("versions"), "/versions"))
     phases = _Phases(left, right)
     header, ids, shift = phases.header, phases.ids, phases.steps.shift
-    found = First(header, is_fork=phases.is_fork)
+    places = First(header, is_fork=phases.is_fork)
     for step, phase, several in phases.walk():
-        if several and found.see(PhaseDiff(step, phase, tuple(several))):
+        if several and places.see(PhaseDiff(step, phase, tuple(several))):
             break
-    first = found.first
+    first = places.first
     if first is None:
         if not header:
             return TraceDiff(versions=versions, ids=ids)
@@ -122,7 +122,7 @@ def diff_traces(left: Side, right: Side) -> TraceDiff:
     states = _state(left, at[0], first.phase, max(0, shift)), _state(right, at[1], first.phase, max(0, -shift))
     changes = () if None in states else phases.twins.changes(*states)
     words = in_words(first.differences[0], _step(left, at[0]), _step(right, at[1]))
-    return TraceDiff(first.step, first.phase, first.differences, versions, changes, header, ids, found.settings, words)
+    return TraceDiff(first.step, first.phase, first.differences, versions, changes, header, ids, places.settings, words)
 
 
 def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
@@ -131,9 +131,9 @@ def diff_phases(left: Side, right: Side) -> Iterator[PhaseDiff]:
     Headers are not compared. After the first step that led to different states, each step's changes are compared
     instead of its states, which would differ in every further step.
     """
-    for step, phase, found in _Phases(left, right).walk():
-        if found:
-            yield PhaseDiff(step, phase, tuple(found))
+    for step, phase, several in _Phases(left, right).walk():
+        if several:
+            yield PhaseDiff(step, phase, tuple(several))
 
 
 class First:
@@ -165,9 +165,9 @@ class First:
             place = replace(place, differences=tuple(each for each in place.differences if each not in usage))
             if not place.differences:
                 return False
-        told = [each for each in place.differences if place.phase == "end" or _RESULT.match(each.path)]
-        if told or not self.settings:
-            self._result = replace(place, differences=tuple(told)) if self.settings else place
+        results = [each for each in place.differences if place.phase == "end" or _RESULT.match(each.path)]
+        if results or not self.settings:
+            self._result = replace(place, differences=tuple(results)) if self.settings else place
             return True
         outcomes = tuple(each for each in place.differences if _OUTCOME.match(each.path))
         if outcomes and self._outcome is None:
@@ -191,11 +191,11 @@ class First:
         return self._result or self._outcome or self._begin or self._other
 
 
-def in_words(found: Difference, a: Step | None, b: Step | None) -> str:
+def in_words(difference: Difference, a: Step | None, b: Step | None) -> str:
     """Return what two runs did, with a bar between."""
-    if found.path.startswith("/decision") and (decisions := (_proposed(a), _proposed(b))) != (None, None):
+    if difference.path.startswith("/decision") and (decisions := (_proposed(a), _proposed(b))) != (None, None):
         return " | ".join(map(decision_words, decisions))
-    return str(found)
+    return str(difference)
 
 
 def decision_words(decision: Any) -> str:
@@ -218,18 +218,18 @@ def _brief(value: Any) -> str:
 
 def header_differences(left: Side, right: Side) -> tuple[tuple[Difference, ...], tuple[Difference, ...], Twins]:
     """Return the headers' differences, those of ids, and the twins found."""
-    found = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
-    ids = tuple(each for each in found if each.path == _SEED or (each.path in _OF_AGENT and _are_ids(each)))
+    header = list(differences(_members(left.header, _HEADER), _members(right.header, _HEADER)))
+    ids = tuple(each for each in header if each.path == _SEED or (each.path in _OF_AGENT and _are_ids(each)))
     twins = Twins(left, right)
     derived = twins.pair_tasks(left.header.get("task"), right.header.get("task"))
-    for each in found:
+    for each in header:
         twins.pair(each.left, each.right)
-    return tuple(each for each in found if each not in ids and not (derived and each.path == _TASK_ID)), ids, twins
+    return tuple(each for each in header if each not in ids and not (derived and each.path == _TASK_ID)), ids, twins
 
 
-def _are_ids(found: Difference) -> bool:
+def _are_ids(difference: Difference) -> bool:
     try:
-        return all(UUID(side) for side in (found.left, found.right))
+        return all(UUID(side) for side in (difference.left, difference.right))
     except (TypeError, ValueError, AttributeError):
         return False
 
@@ -283,9 +283,9 @@ class StepPhases:
 
     def begin(self, a: Step | None, b: Step | None, first: Any, second: Any) -> list[Difference]:
         """Return the differences of two first states and their calls."""
-        found = [*self._effects(self.learn(a, b), "init"), *self.differences(first, second, "/state")]
-        self.parted = bool(found)
-        return found
+        unequal = [*self._effects(self.learn(a, b), "init"), *self.differences(first, second, "/state")]
+        self.parted = bool(unequal)
+        return unequal
 
     def of(self, a: Step | None, b: Step | None) -> Iterator[tuple[str, list[Difference]]]:
         """Yield each phase of two steps, with its differences.
@@ -299,9 +299,9 @@ class StepPhases:
         yield "wait", list(self.differences(_waits(a), _waits(b), "/waits"))
         observed = self.differences(a and a.observation, b and b.observation, "/observation")
         yield "act", [*self._effects(calls, "act"), *observed]
-        found = self._reduced(a, b)
-        self.parted = self.parted or bool(found)
-        yield "reduce", found
+        unequal = self._reduced(a, b)
+        self.parted = self.parted or bool(unequal)
+        yield "reduce", unequal
 
     def learn(self, a: Step | None, b: Step | None) -> list["_Pair"]:
         """Find the ids that two steps have made; return their matched calls."""
@@ -350,13 +350,13 @@ class StepPhases:
 
     def differences(self, left: Any, right: Any, path: str) -> Iterator[Difference]:
         """Yield the differences of two values."""
-        found = differences(left, right, path, twins=self.twins)
-        return (each for each in found if not self._is_shifted(each)) if self.shift else found
+        unequal = differences(left, right, path, twins=self.twins)
+        return (each for each in unequal if not self._is_shifted(each)) if self.shift else unequal
 
-    def _is_shifted(self, found: Difference) -> bool:
+    def _is_shifted(self, difference: Difference) -> bool:
         """Return whether two action ids differ only in their step."""
-        left, right = (_DERIVED.fullmatch(str(side)) for side in (found.left, found.right))
-        if left is None or right is None or found.path.rpartition("/")[2] != "id":
+        left, right = (_DERIVED.fullmatch(str(side)) for side in (difference.left, difference.right))
+        if left is None or right is None or difference.path.rpartition("/")[2] != "id":
             return False
         return left[2] == right[2] and int(left[1]) - int(right[1]) == self.shift
 
@@ -380,12 +380,12 @@ class StepPhases:
 
     def _branched(self, calls: list["_Pair"], a: Step | None, b: Step | None) -> list[Difference]:
         """Compare a step's choices and final decision; runs are named by place."""
-        found = list(self._effects(calls, "branch"))
+        effects = list(self._effects(calls, "branch"))
         if not (a and a.branches) and not (b and b.branches):
-            return found
+            return effects
         left, right = ([_choice(each) for each in step.branches] if step else [] for step in (a, b))
         return [
-            *found,
+            *effects,
             *self.differences(left, right, "/branches"),
             *self.differences(a and a.decision, b and b.decision, "/decision"),
         ]
@@ -401,8 +401,8 @@ class StepPhases:
                 yield Difference(path, _outcome(one) if one else ABSENT, _outcome(other) if other else ABSENT)
             elif one.args is other.args is None and one.digest != other.digest:
                 yield Difference(f"{path}/digest", one.digest, other.digest)
-            elif found := list(self.differences(one.args, other.args, f"{path}/args")):
-                yield from found
+            elif unequal := list(self.differences(one.args, other.args, f"{path}/args")):
+                yield from unequal
             else:
                 yield from self.differences(_outcome(one), _outcome(other), path)
 
@@ -445,16 +445,16 @@ def descent(trace: Side, source: Callable[[str], Side | None]) -> dict[str, int]
     Each comes with the number of its step that corresponds to the given run's first step. `source` finds a run by its
     id; the line ends if it returns None.
     """
-    found, place = {trace.run_id: 0}, 0
+    starts, place = {trace.run_id: 0}, 0
     at: Side | None = trace
     while at is not None:
         parent = at.header.get("parent") or {}
-        if parent.get("kind") != "fork" or parent["run"] in found:
+        if parent.get("kind") != "fork" or parent["run"] in starts:
             break
         place += int(parent["step"])
-        found[parent["run"]] = place
+        starts[parent["run"]] = place
         at = source(parent["run"])
-    return found
+    return starts
 
 
 def _state(side: Side, k: int, phase: str, before: int = 0) -> Any:
@@ -521,7 +521,7 @@ def _waits(step: Step | None) -> list[dict[str, Any]]:
     for record in records:
         if record.kind == "input":
             answers.update(record["answers"])
-    asked = [
+    requests = [
         {name: value for name, value in request.items() if name not in ("id", "deadline")}
         | {"details": {n: value for n, value in (request.get("details") or {}).items() if n not in _OWN}}
         | ({"answer": answers[request["id"]]} if request["id"] in answers else {})
@@ -529,7 +529,7 @@ def _waits(step: Step | None) -> list[dict[str, Any]]:
         if record.kind == "wait"
         for request in record["requests"]
     ]
-    return sorted(asked, key=lambda request: orjson.dumps(request, option=orjson.OPT_SORT_KEYS))
+    return sorted(requests, key=lambda request: orjson.dumps(request, option=orjson.OPT_SORT_KEYS))
 
 
 def _outcome(effect: Effect) -> dict[str, Any]:

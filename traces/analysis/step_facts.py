@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..file.record import Record
-from ..step import told_error
+from ..step import reported_error
 
 LABEL = 160
 """The longest label, in characters: a line of the list of steps shows about half of it."""
@@ -69,13 +69,13 @@ def used_after(usage: Mapping[str, Any] | None, seconds: float | None, before: U
 
     Figures that the record lacks are those before the record.
     """
-    found = usage or {}
+    figures = usage or {}
     return Used(
         float(seconds) if seconds is not None else before.seconds,
-        found.get("tokens_in", before.tokens_in),
-        found.get("tokens_out", before.tokens_out),
-        found.get("cost") or before.cost,
-        found.get("unpriced", before.unpriced) + (1 if usage and found.get("cost", 0.0) is None else 0),
+        figures.get("tokens_in", before.tokens_in),
+        figures.get("tokens_out", before.tokens_out),
+        figures.get("cost") or before.cost,
+        figures.get("unpriced", before.unpriced) + (1 if usage and figures.get("cost", 0.0) is None else 0),
     )
 
 
@@ -89,7 +89,7 @@ class OpenStep:
     records: int = 0
     decision: dict[str, Any] | None = None
     branched: Mapping[str, Any] | None = None
-    asked: str | None = None
+    question: str | None = None
     errors: int = 0
     intents: int = 0
     events: int = 0
@@ -129,7 +129,7 @@ class OpenStep:
         elif kind == "wait":
             self.waits += 1
             for request in record["requests"]:
-                self.asked = request.get("prompt") or request.get("kind") or ""
+                self.question = request.get("prompt") or request.get("kind") or ""
         elif kind == "branch" and "chosen" in record:
             self.branches += 1
             self.branched = record
@@ -141,7 +141,7 @@ class OpenStep:
 
     def mode(self, errors: int) -> str:
         """Return the step's mode; `errors` counts failed actions and effects."""
-        return "E" if errors else "W" if self.asked is not None else _MODES.get(self._kind(), ".")
+        return "E" if errors else "W" if self.question is not None else _MODES.get(self._kind(), ".")
 
     def close(self, k: int, commit: Record | None, offset: int, stop: int) -> StepFacts:
         """Return the step's figures.
@@ -195,7 +195,7 @@ class OpenStep:
     def _label(self) -> str:
         if self.decision is None and self.ended_badly:
             return "failed before a decision"
-        return clipped(label_of(self.decision, self.branched, self.asked))
+        return clipped(label_of(self.decision, self.branched, self.question))
 
 
 def failed(raw: bytes, outcome: Mapping[str, Any]) -> bool:
@@ -205,11 +205,11 @@ def failed(raw: bytes, outcome: Mapping[str, Any]) -> bool:
     """
     if b'"error' not in raw or outcome.get("cancelled"):
         return False
-    return outcome.get("error") is not None or told_error(outcome.get("result")) is not None
+    return outcome.get("error") is not None or reported_error(outcome.get("result")) is not None
 
 
 def _failed_result(result: Mapping[str, Any]) -> bool:
-    return result.get("error") is not None or told_error(result.get("output")) is not None
+    return result.get("error") is not None or reported_error(result.get("output")) is not None
 
 
 def turn_of(decision: Mapping[str, Any] | None) -> str | None:
@@ -238,7 +238,7 @@ def actions_of(decision: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]
     return () if turn_of(decision) is not None else (decision or {}).get("actions") or ()
 
 
-def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | None, asked: str | None) -> str:
+def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | None, question: str | None) -> str:
     """Return a few words that say what a step did."""
     if branched is not None:
         chosen, several = branched["chosen"], (decision or {}).get("candidates")
@@ -258,12 +258,12 @@ def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | N
     if mode == "final":
         return f"answer: {brief(decision.get('answer'))}"
     if mode == "wait":
-        return f"asks: {decision.get('prompt') or asked or ''}"
+        return f"asks: {decision.get('prompt') or question or ''}"
     if mode == "branch":
         several = decision.get("candidates")
         return f"branch of {len(several) if isinstance(several, list) else several or 0}"
-    if asked is not None and len(actions) < 2:
-        return f"asks: {asked}"
+    if question is not None and len(actions) < 2:
+        return f"asks: {question}"
     if len(actions) == 1:
         args = actions[0].get("args") or {}
         return f"{actions[0]['name']} {_gist(args)}".rstrip()
@@ -275,15 +275,15 @@ def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | N
 
 def _gist(args: Mapping[str, Any]) -> str:
     """Return the first plain argument, and further ones while all are short."""
-    found = ""
+    text = ""
     for value in args.values():
         if not isinstance(value, (str, int, float)):
             break
-        longer = f"{found} {brief(value)}".strip()
-        if found and len(longer) > _SHORT:
+        longer = f"{text} {brief(value)}".strip()
+        if text and len(longer) > _SHORT:
             break
-        found = longer
-    return found
+        text = longer
+    return text
 
 
 def brief(value: Any) -> str:

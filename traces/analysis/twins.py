@@ -182,13 +182,13 @@ class Twins:
         return _replaced(value, texts, lambda token: self._back.get(token, token))
 
     def _twin(self, token: str) -> str:
-        found = self._ids.get(token)
+        twin = self._ids.get(token)
         times = self._times.get(token, ())
-        if found is None and not times and len(token) >= _SHORTEST:
-            found = next(
+        if twin is None and not times and len(token) >= _SHORTEST:
+            twin = next(
                 (b[: len(token)] for a, b in self._begun.get(token[:_SHORTEST], ()) if a.startswith(token)), None
             )
-        return found or (times[0] if times else token)
+        return twin or (times[0] if times else token)
 
     def _is_known(self, left: str, right: str) -> bool:
         return self._ids.get(left) == right or right in self._times.get(left, ())
@@ -260,7 +260,7 @@ def _replaced(value: Any, texts: list[tuple[str, str]], twin: Callable[[str], st
     if isinstance(value, str):
         for one, other in texts:
             value = value.replace(one, other)
-        return _TOKEN.sub(lambda found: twin(found[0]), value)
+        return _TOKEN.sub(lambda match: twin(match[0]), value)
     if isinstance(value, list):
         return [_replaced(item, texts, twin) for item in value]
     if isinstance(value, dict):

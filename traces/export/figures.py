@@ -27,12 +27,12 @@ def steps_of(trace: Trace) -> Iterator[Step]:
         name = recorded["$blob"], recorded["bytes"]
         if name not in kept:
             try:
-                found = trace.value(recorded)
+                loaded = trace.value(recorded)
             except TraceNotFoundError:
-                found = recorded
+                loaded = recorded
             while kept and sum(size for _, size in kept) + name[1] > _KEPT:
                 del kept[next(iter(kept))]
-            kept[name] = found
+            kept[name] = loaded
         return kept[name]
 
     yield from (trace.steps.step(step.index, list(step.records), value, committed=True) for step in trace.steps)

@@ -29,7 +29,7 @@ def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     if mode is not None and stat.S_ISDIR(mode):
         raise TraceError(f"{path} is a folder; name a file in it", code="export")
     if mode is not None and not stat.S_ISREG(mode):
-        with _told(path), open(path, "wb") as file:
+        with _reporting(path), open(path, "wb") as file:
             yield file
         return
     if mode is not None and not force:
@@ -38,7 +38,7 @@ def export_file(path: Path, *, force: bool = False) -> Iterator[BinaryIO]:
     draft = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
     if not target.parent.is_dir():
         raise TraceError(f"{path} cannot be written: there is no folder {path.parent}", code="export")
-    with _told(path):
+    with _reporting(path):
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:
             with open(fd, "wb") as file:
@@ -64,7 +64,7 @@ def _rename(draft: Path, target: Path, path: Path, *, force: bool) -> None:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _reporting(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -156,8 +156,8 @@ class _Report:
             yield self._value(observation["value"])
 
     def _effects(self, step: Step) -> Iterator[str]:
-        shown = [e for e in step.effects if e.action is None or e.children or e.open or e.cancelled]
-        effects = [pair for effect in shown for pair in _nested(effect, 0)]
+        listed = [e for e in step.effects if e.action is None or e.children or e.open or e.cancelled]
+        effects = [pair for effect in listed for pair in _nested(effect, 0)]
         if effects:
             yield "Effects:\n"
             for effect, depth in effects[: self.most]:
@@ -284,8 +284,8 @@ def _effect_facts(effect: Effect) -> Iterator[str]:
     elif effect.open:
         yield "no outcome"
     elif effect.error is not None:
-        said = f"{effect.error.get('type')}: {effect.error.get('message')}"
-        yield f"failed {_code(said)}"
+        message = f"{effect.error.get('type')}: {effect.error.get('message')}"
+        yield f"failed {_code(message)}"
 
 
 def _code(text: str) -> str:

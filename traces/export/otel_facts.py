@@ -136,9 +136,9 @@ def _effect(trace: Trace, step: Step, effect: Effect, content: bool) -> Facts:
     if effect.error is not None:
         _fail(facts, effect.error, content)
     else:
-        told = _mapping(_mapping(effect.result).get("metadata"))
-        if effect.action is not None and isinstance(told.get("error_type"), str):
-            _fail(facts, {"type": told["error_type"], "message": told.get("error")}, content)
+        metadata = _mapping(_mapping(effect.result).get("metadata"))
+        if effect.action is not None and isinstance(metadata.get("error_type"), str):
+            _fail(facts, {"type": metadata["error_type"], "message": metadata.get("error")}, content)
     return facts
 
 

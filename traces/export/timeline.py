@@ -57,13 +57,13 @@ def family_runs(trace: Trace) -> Iterator[FamilyRun]:
     seen = {trace.run_id}
     queue: deque[tuple[Trace, ChildStart]] = deque()
     number = 0
-    found = FamilyRun(trace, number)
+    run = FamilyRun(trace, number)
     while True:
-        yield found
-        for child in found.trace.children:
+        yield run
+        for child in run.trace.children:
             if child.run_id not in seen:
                 seen.add(child.run_id)
-                queue.append((found.trace, child))
+                queue.append((run.trace, child))
         while queue:
             near, child = queue.popleft()
             try:
@@ -72,7 +72,7 @@ def family_runs(trace: Trace) -> Iterator[FamilyRun]:
             except TraceError:
                 continue
             number += 1
-            found = FamilyRun(relative, number, near.run_id, child)
+            run = FamilyRun(relative, number, near.run_id, child)
             break
         else:
             return
@@ -122,8 +122,8 @@ def _wait_spans(step: Step, above: WorkSpan) -> Iterator[WorkSpan]:
                 opened.setdefault(request["id"], (record.at, request))
         elif record.kind == "input":
             for request_id in [*record["answers"], *(record.get("expired") or ())]:
-                if (found := opened.pop(request_id, None)) is not None:
-                    yield _wait_span(above, found[1], found[0], record.at, True)
+                if (opening := opened.pop(request_id, None)) is not None:
+                    yield _wait_span(above, opening[1], opening[0], record.at, True)
     for at, request in opened.values():
         yield _wait_span(above, request, at, above.end, above.ended)
 

@@ -128,12 +128,12 @@ class MemoryStore:
             chunks = self._chunks
             count = len(chunks)
             missing = self.size - start
-            found: list[bytes] = []
+            parts: list[bytes] = []
             while count and missing > 0:
                 count -= 1
-                found.append(chunks[count])
+                parts.append(chunks[count])
                 missing -= len(chunks[count])
-        data = b"".join(reversed(found))
+        data = b"".join(reversed(parts))
         return data[-missing:] if missing < 0 else data
 
     def truncate(self, size: int) -> None:

@@ -79,9 +79,9 @@ class FileBytes:
     def finditer(self, pattern: re.Pattern[bytes], stop: int) -> Iterator[tuple[int, re.Match[bytes]]]:
         """Yield the matches of a pattern, with their offsets."""
         for place, block, first, last in self._blocks(0, stop, _MORE):
-            for found in pattern.finditer(block, first, last):
-                if found.start() < _BLOCK:  # otherwise the next block has it, too
-                    yield place + found.start(), found
+            for match in pattern.finditer(block, first, last):
+                if match.start() < _BLOCK:  # otherwise the next block has it, too
+                    yield place + match.start(), match
 
     def _blocks(
         self, start: int, stop: int | None, length: int, *, backwards: bool = False
@@ -114,12 +114,12 @@ def _read(fd: int, key: tuple[int, int], path: Path, size: int, rest: bytes, sta
     try:
         if _key(fd) != key:
             raise TraceError(f"{path} cannot be read: its descriptor was closed")
-        found = read_at(fd, min(stop, size) - start, start)
+        data = read_at(fd, min(stop, size) - start, start)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror}") from error
-    if len(found) < min(stop, size) - start:
+    if len(data) < min(stop, size) - start:
         raise TraceError(f"{path} was cut off while it was read: load the trace again")
-    return found + rest[max(start - size, 0) : stop - size] if stop > size else found
+    return data + rest[max(start - size, 0) : stop - size] if stop > size else data
 
 
 def _read_block(read: "partial[bytes]", size: int, number: int) -> bytes:
@@ -134,7 +134,7 @@ def first_bytes(data: Data, size: int) -> Data:
 def find_matches(pattern: re.Pattern[bytes], data: Data, stop: int) -> Iterator[tuple[int, re.Match[bytes]]]:
     """Yield a pattern's matches before byte `stop`, with their offsets."""
     if isinstance(data, bytes):
-        return ((found.start(), found) for found in pattern.finditer(data, 0, stop))
+        return ((match.start(), match) for match in pattern.finditer(data, 0, stop))
     return data.finditer(pattern, stop)
 
 

@@ -138,9 +138,9 @@ class Lines:
             if not has_form(raw):
                 self.record(index)  # raises, unless only the time is written in another way
             expected = blake2b(previous + raw[:-TAIL_LENGTH], digest_size=HASH_LENGTH // 2).hexdigest().encode()
-            if (found := raw[-HASH_LENGTH - 2 : -2]) != expected:
-                said = expected.decode(), found.decode("ascii", "replace")
-                raise self._corrupt("the hash does not fit the line", index, *said)
+            if (actual := raw[-HASH_LENGTH - 2 : -2]) != expected:
+                hashes = expected.decode(), actual.decode("ascii", "replace")
+                raise self._corrupt("the hash does not fit the line", index, *hashes)
             try:
                 doc: dict[str, Any] = orjson.loads(raw)
             except orjson.JSONDecodeError as error:
@@ -192,14 +192,14 @@ def _named_twice(raw: bytes, doc: Any) -> str | None:
             return None
     except TypeError:  # deeper than orjson writes: the check of the record's members reports that
         return None
-    found: list[str] = []
+    repeated: list[str] = []
 
     def see(pairs: list[tuple[str, Any]]) -> None:
         names = set[str]()
         for name, _ in pairs:
             if name in names:
-                found.append(name)
+                repeated.append(name)
             names.add(name)
 
     json.loads(raw, object_pairs_hook=see, parse_int=float)
-    return found[0] if found else None
+    return repeated[0] if repeated else None

@@ -69,13 +69,13 @@ def lock_holders() -> dict[tuple[int, int, int], int] | None:
         text = Path("/proc/locks").read_text()
     except OSError:
         return None
-    found: dict[tuple[int, int, int], int] = {}
+    holders: dict[tuple[int, int, int], int] = {}
     for line in text.splitlines():  # 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
         fields = line.split()
         if len(fields) > 5 and fields[1] == "FLOCK":
             major, minor, inode = fields[5].split(":")
-            found.setdefault((int(major, 16), int(minor, 16), int(inode)), int(fields[4]))
-    return found
+            holders.setdefault((int(major, 16), int(minor, 16), int(inode)), int(fields[4]))
+    return holders
 
 
 class ForkAware(Protocol):

@@ -124,11 +124,11 @@ class Record(Mapping[str, Any]):
             except orjson.JSONDecodeError as error:
                 raise self._corrupt(f"the line is not JSON: {error}") from None
 
-    def _check_format(self, found: Any) -> None:
-        if type(found) is int and found > FORMAT:
+    def _check_format(self, number: Any) -> None:
+        if type(number) is int and number > FORMAT:
             if line_hash(b"", self.raw) != self.hash:
                 raise self._corrupt("the hash does not fit the line")
-            raise TraceFormatError(self.path, found, FORMAT)
+            raise TraceFormatError(self.path, number, FORMAT)
 
     def _corrupt(self, reason: str) -> TraceCorruptError:
         return TraceCorruptError(reason, self.seq + 1, path=self.path)

@@ -40,7 +40,7 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
     try:
         data = store.contents()
         Lines(data, path).check_kind()
-        trace, backup, found = Trace(data, path=path), None, None
+        trace, backup, corruption = Trace(data, path=path), None, None
         while True:
             try:
                 trace.check()
@@ -50,15 +50,15 @@ def repair(path: Path | str, *, truncate_at_corruption: bool = False) -> Repair:
                     break  # this file is sound; only the run at whose state it starts is missing or corrupt
                 if not truncate_at_corruption or error.line <= 1:  # nothing would be left
                     raise
-                found = found or error
+                corruption = corruption or error
                 trace = Trace(first_bytes(data, trace.file.line_offset(error.line)), path=path)
-        if found is not None:
+        if corruption is not None:
             backup = _copy(path)
         cut = store.size - trace.size
         if cut > 0:
             store.truncate(trace.size)
             store.sync()
-        return Repair(path, len(trace.records), cut, backup, found)
+        return Repair(path, len(trace.records), cut, backup, corruption)
     finally:
         store.close()
 

@@ -119,8 +119,8 @@ def _find(fd: int, byte: bytes, start: int, size: int, skip: Callable[[int], int
     """Return where a byte comes first, or `size`; read piece by piece."""
     at = skip(start)
     while at < size and (piece := read_at(fd, min(_PIECE, size - at), at)):
-        if (found := piece.find(byte)) >= 0:
-            return at + found
+        if (index := piece.find(byte)) >= 0:
+            return at + index
         at = skip(at + len(piece))
     return size
 

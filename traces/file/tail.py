@@ -61,20 +61,20 @@ def read_ending(lines: Lines) -> TraceEnd | None:
     data, end = lines.data, lines.end
     at = find_end(data, end)
     record = lines.record_at(at).data if at is not None else None
-    asked: dict[str, dict[str, Any]] = {}
+    requests: dict[str, dict[str, Any]] = {}
     answered: set[str] = set()
     for start, line in lines_backwards(data, end if at is None else at):
         if line.startswith(_INPUT):
             answered.update(lines.record_at(start)["answers"])
         elif line.startswith(_WAIT):
             fresh = {request["id"]: request for request in lines.record_at(start)["requests"]}
-            asked = fresh | asked
+            requests = fresh | requests
         elif line.startswith(_STEP):
             break
     else:
         if record is None or record["status"] == "waiting":
             return None
-    waiting = tuple(request for name, request in asked.items() if name not in answered)
+    waiting = tuple(request for name, request in requests.items() if name not in answered)
     if record is not None:
         status = record["status"]
         return TraceEnd(status, record.get("stop_reason"), waiting if status == "waiting" else (), record)

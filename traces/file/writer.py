@@ -117,9 +117,9 @@ class TraceWriter:
         the trace is then unchanged.
         """
         _known(durability)
-        found = (source.place or source.path) if isinstance(source, Trace) else source
-        place = found if isinstance(found, RunRef) else None
-        path = found if not isinstance(found, RunRef) else None
+        origin = (source.place or source.path) if isinstance(source, Trace) else source
+        place = origin if isinstance(origin, RunRef) else None
+        path = origin if not isinstance(origin, RunRef) else None
         store: Store
         blobs: Blobs
         if place is not None:
@@ -343,12 +343,12 @@ class TraceWriter:
         """
         self._ready = False
         if isinstance(error, StoreError):
-            told = f"{error}; its records are complete: resume the run"
+            reason = f"{error}; its records are complete: resume the run"
         else:
             with contextlib.suppress(OSError):
                 self._store.truncate(self.size)
-            told = f"{error.strerror or error}; its records are complete: {remedy(error)} and resume the run"
-        self.failed = TraceWriteError(f"{self._name} cannot be written: {told}", self.path)
+            reason = f"{error.strerror or error}; its records are complete: {remedy(error)} and resume the run"
+        self.failed = TraceWriteError(f"{self._name} cannot be written: {reason}", self.path)
         return self.failed
 
 

@@ -180,14 +180,14 @@ def _check_place(place: Path) -> None:
             if not stat.S_ISREG(os.lstat(f"{place}{beside}").st_mode):
                 raise OSError(f"{place}{beside} is not a regular file")
     try:
-        found = os.lstat(place)
+        info = os.lstat(place)
     except FileNotFoundError:
         if not os.access(place.parent, os.W_OK):
             raise PermissionError(f"{place.parent} cannot be written") from None
         return
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+    if not stat.S_ISREG(info.st_mode) or info.st_nlink != 1:
         raise OSError(f"{place} is not a regular file")
-    if hasattr(os, "getuid") and found.st_uid != os.getuid():
+    if hasattr(os, "getuid") and info.st_uid != os.getuid():
         raise PermissionError(f"{place} belongs to another user")
 
 
@@ -213,8 +213,8 @@ def _is_ours(connection: sqlite3.Connection, place: Path) -> bool:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     rows = connection.execute("SELECT name, sql FROM sqlite_master").fetchall()
-    found = {name: sql for name, sql in rows if not name.startswith("sqlite_")}  # SQLite reserves these names
-    if (application, version) != (_APPLICATION, _VERSION) or found != _TABLES:
+    tables = {name: sql for name, sql in rows if not name.startswith("sqlite_")}  # SQLite reserves these names
+    if (application, version) != (_APPLICATION, _VERSION) or tables != _TABLES:
         return False
     if connection.execute("SELECT value FROM seal LIMIT 2").fetchall() != [(seal_of(place),)]:
         return False

@@ -20,9 +20,9 @@ from ..read_row import errors_and_shape, read_row
 from ..run_row import RunRow
 from ..states.places import StaleIndexError
 from .database import Database
-from .found_files import files_of, set_folders, stamp_of, why_none
 from .indexed import IndexedTrace
 from .trace_file import TraceFile
+from .trace_files import files_of, set_folders, stamp_of, why_none
 
 if TYPE_CHECKING:
     from ..stores import TraceStore
@@ -107,41 +107,41 @@ class Folder:
             self._scanning.release()
 
     def _scan(self) -> None:
-        found: dict[str, os.stat_result] = {}
+        files: dict[str, os.stat_result] = {}
         for name, stat in files_of(self.root, self._only):
             file = as_text(name)
             if file != name:
                 self._names[file] = name
-            found[file] = stat
+            files[file] = stat
         cached = {} if self._scanned else self._cached()
-        held = lock_holders()
+        locks = lock_holders()
         stale: list[tuple[str, os.stat_result]] = []
         touched: set[str] = set()
         with self._lock:
-            for file, stat in found.items():
+            for file, stat in files.items():
                 stamp = stamp_of(stat)
                 if self._stamps.get(file) == stamp:
-                    if self._mark(file, stat, held):
+                    if self._mark(file, stat, locks):
                         touched.add(self._ids[file])
                 elif cached.get(file, ("",))[0] == stamp:
                     self._put(file, stamp, cached[file][1])
-                    self._mark(file, stat, held)
+                    self._mark(file, stat, locks)
                     touched.add(self._ids[file])
                 else:
                     stale.append((file, stat))
-            for file in self._stamps.keys() - found.keys():
+            for file in self._stamps.keys() - files.keys():
                 touched.add(self._drop(file))
             self.unread = len(stale)
-            before, self.problem = self.problem, None if found else why_none(self.root, self._only)
+            before, self.problem = self.problem, None if files else why_none(self.root, self._only)
             self._note(touched)
             self.changes += before != self.problem and not touched
         self._listed.set()
         stale.sort(key=lambda each: -each[1].st_mtime)
         for first in range(0, len(stale), _BATCH):
-            self._read(stale[first : first + _BATCH], held)
+            self._read(stale[first : first + _BATCH], locks)
         self._all_read.set()
 
-    def _read(self, files: Sequence[tuple[str, os.stat_result]], held: dict[tuple[int, int, int], int] | None) -> None:
+    def _read(self, files: Sequence[tuple[str, os.stat_result]], locks: dict[tuple[int, int, int], int] | None) -> None:
         """Read the rows of new and changed files."""
         links = self._only is not None
         read = [(file, stat, read_row(self._path(file), file, figures=True, links=links)) for file, stat in files]
@@ -152,7 +152,7 @@ class Folder:
                 if row.partial and known is not None:  # until it is counted anew, the old counts stay
                     row = replace(row, errors=known.errors, shape=known.shape)
                 self._put(file, stamp_of(stat), row)
-                self._mark(file, stat, held)
+                self._mark(file, stat, locks)
             self.unread -= len(files)
             self._note({self._ids[file] for file, _ in files})
         self._database.write([(_SAVE, fresh)])
@@ -178,15 +178,15 @@ class Folder:
         return self._touched.get(name, 0)
 
     def _cached(self) -> dict[str, tuple[str, RunRow]]:
-        found: dict[str, tuple[str, RunRow]] = {}
+        cached: dict[str, tuple[str, RunRow]] = {}
         for file, stamp, row in self._database.rows("SELECT file, stamp, row FROM runs"):
             try:
                 facts = RunRow.from_dict(orjson.loads(row))
             except (ValueError, TypeError):
                 continue  # read again from the trace
             if facts.file == file:
-                found[file] = (stamp, facts)
-        return found
+                cached[file] = (stamp, facts)
+        return cached
 
     def _path(self, file: str) -> Path:
         return self.root / self._names.get(file, file)
@@ -253,13 +253,13 @@ class Folder:
         self._open.pop(name, None)  # the file is closed when its last reader has finished
         return name
 
-    def _mark(self, file: str, stat: os.stat_result, held: dict[tuple[int, int, int], int] | None) -> bool:
+    def _mark(self, file: str, stat: os.stat_result, locks: dict[tuple[int, int, int], int] | None) -> bool:
         """Record whether a trace is being written; return whether that changed."""
         row = self.rows[self._ids[file]]
         if row.status not in ("interrupted", "running"):
             return False
-        if held is not None:
-            writing = (os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino) in held
+        if locks is not None:
+            writing = (os.major(stat.st_dev), os.minor(stat.st_dev), stat.st_ino) in locks
         else:
             writing = time.time() - stat.st_mtime < _BEATS
         status = "running" if writing else "interrupted"

@@ -134,10 +134,10 @@ class IndexedTrace:
         """
         with self.lock:
             count = self.count
-            found = self.positions.steps(first, min(stop, count))
+            facts = self.positions.steps(first, min(stop, count))
             if first <= count < stop and (last := self.open_facts()) is not None:
-                found.append(last)
-            return found
+                facts.append(last)
+            return facts
 
     def query(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return a query's rows for this trace.
@@ -157,21 +157,21 @@ class IndexedTrace:
             count = self.count
             if not 0 <= k <= count:
                 raise IndexError(f"the run has steps 0 to {count - 1}, not {k}")
-            found = self.positions.step(k) if k < count else self.open_facts()
-            if found is None and k < count:
+            facts = self.positions.step(k) if k < count else self.open_facts()
+            if facts is None and k < count:
                 raise StaleIndexError(f"the index of {self.path} has no step {k}")
-            if found is None:
+            if facts is None:
                 raise IndexError(f"the run has steps 0 to {count - 1}, not {k}")
-            return found
+            return facts
 
     def records(self, k: int) -> list[Record]:
         """Return the records of a step, its commit last, without heartbeats."""
         if k >= self.count:
             place = self.one(k)
-            found = list(self.trace.records.between(place.start, self.walk.offset))
+            records = list(self.trace.records.between(place.start, self.walk.offset))
         else:
-            found = list(self.trace.steps[k].records)
-        return [each for each in found if not (each.kind == "event" and each.get("name") == BEAT)]
+            records = list(self.trace.steps[k].records)
+        return [each for each in records if not (each.kind == "event" and each.get("name") == BEAT)]
 
     def record(self, line: bytes) -> Record:
         """Return a line as a record, or raise `TraceCorruptError`."""

@@ -45,12 +45,12 @@ class Positions:
 
     def known(self) -> dict[str, Any] | None:
         """Return how far the index goes, as `save` noted it, or None."""
-        found = self._database.rows("SELECT id, state FROM traces WHERE file = ?", (self._name,))
-        if not found:
+        rows = self._database.rows("SELECT id, state FROM traces WHERE file = ?", (self._name,))
+        if not rows:
             return None
-        self._trace = found[0][0]
+        self._trace = rows[0][0]
         try:
-            state = orjson.loads(found[0][1])
+            state = orjson.loads(rows[0][1])
         except orjson.JSONDecodeError:
             return {}
         return state if isinstance(state, dict) else {}
@@ -132,13 +132,13 @@ class Positions:
 
     def snapshot_before(self, stop: int, after: int = 0) -> SnapshotAt | None:
         """Return the last snapshot between two bytes."""
-        found = self.query(
+        rows = self.query(
             "SELECT offset, stop, k, writers FROM snapshots "
             "WHERE trace = :trace AND stop <= :stop AND offset >= :after ORDER BY offset DESC LIMIT 1",
             stop=stop,
             after=after,
         )
-        return SnapshotAt(*found[0]) if found else None
+        return SnapshotAt(*rows[0]) if rows else None
 
     def query(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         """Return a query's rows for this trace.
@@ -149,9 +149,9 @@ class Positions:
         if not self._trace:
             return self._database.rows(sql, {"trace": 0, **values})
         with self._database.together():
-            found = self._database.rows(sql, {"trace": self._trace, **values})
+            rows = self._database.rows(sql, {"trace": self._trace, **values})
             self._check_present()
-        return found
+        return rows
 
     def _check_present(self) -> None:
         if not self._database.rows("SELECT 1 FROM traces WHERE id = ?", (self._trace,)):

@@ -112,12 +112,12 @@ class Reach:
         committed = walk.offset
         lines = _Until(self._file.lines(walk.offset), until)
         try:
-            for found in walk.feed(lines, self._base, self._file.path):
-                if isinstance(found, SnapshotAt):
-                    snapshots.append(found)
+            for item in walk.feed(lines, self._base, self._file.path):
+                if isinstance(item, SnapshotAt):
+                    snapshots.append(item)
                 else:
-                    steps.append(found)
-                    committed = found.stop
+                    steps.append(item)
+                    committed = item.stop
                 if len(steps) >= _BATCH:
                     self._save(walk, steps, snapshots, committed)
                     steps, snapshots = [], []

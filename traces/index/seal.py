@@ -21,8 +21,8 @@ def cache_folder() -> Path:
 
     Raises `OSError` for a user without a home folder.
     """
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    path = given if os.path.isabs(given) else os.path.expanduser("~/.cache")
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    path = configured if os.path.isabs(configured) else os.path.expanduser("~/.cache")
     if not os.path.isabs(path):
         raise FileNotFoundError("this user has no home folder; set HOME or XDG_CACHE_HOME")
     return Path(path) / "refold"
@@ -30,8 +30,8 @@ def cache_folder() -> Path:
 
 def seal_of(place: Path) -> str:
     """Return the seal of an index; raises `OSError` without a key."""
-    found = os.stat(place)
-    return blake2b(f"{found.st_dev}:{found.st_ino}".encode(), key=_key(), digest_size=16).hexdigest()
+    info = os.stat(place)
+    return blake2b(f"{info.st_dev}:{info.st_ino}".encode(), key=_key(), digest_size=16).hexdigest()
 
 
 def _key() -> bytes:
@@ -55,7 +55,7 @@ def _key() -> bytes:
 
 
 def _read(place: Path) -> bytes:
-    found = os.lstat(place)
-    if not stat.S_ISREG(found.st_mode) or found.st_size != _LENGTH:
+    info = os.lstat(place)
+    if not stat.S_ISREG(info.st_mode) or info.st_size != _LENGTH:
         raise OSError(f"{place} is not the key that refold made; remove it")
     return place.read_bytes()

@@ -145,10 +145,10 @@ class Comparison:
         if i2 - i1 == 1 and j2 - j1 == 1:
             return [span]
         places = _numbered(old[i1:i2], mark)
-        found = [(places[m], j) for m, j in _numbered(new[j1:j2], mark).items() if m in places]
+        pairs = [(places[m], j) for m, j in _numbered(new[j1:j2], mark).items() if m in places]
         gaps: list[Span] = []
         last_i, last_j = i1, j1
-        for i, j in [*((i1 + i, j1 + j) for i, j in increasing(found)), (i2, j2)]:
+        for i, j in [*((i1 + i, j1 + j) for i, j in increasing(pairs)), (i2, j2)]:
             if i > last_i or j > last_j:
                 gaps.append(Span(last_i, i, last_j, j))
             last_i, last_j = i + 1, j + 1

@@ -170,8 +170,8 @@ def pointers(container: Any) -> int:
 
 def last_writer(writers: Writers) -> int:
     """Return the last step that wrote a value or its parts."""
-    found: int = writers if type(writers) is int else writers[0]
-    return found
+    step: int = writers if type(writers) is int else writers[0]
+    return step
 
 
 def writers_of_member(writers: Writers, key: str | int) -> Writers:
@@ -203,10 +203,10 @@ def _member_node(node: Writers, token: str, value: Any) -> Writers:
     """Return the node of a container within another one."""
     _, whole, members = node
     if isinstance(members, dict):
-        found = members[token] = _node(members.get(token, whole), value)
+        child = members[token] = _node(members.get(token, whole), value)
     else:
-        found = members[int(token)] = _node(members[int(token)], value)
-    return found
+        child = members[int(token)] = _node(members[int(token)], value)
+    return child
 
 
 def _write(nodes: list[Any], kind: str, last: str, step: int) -> None:

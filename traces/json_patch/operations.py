@@ -30,23 +30,23 @@ def changes_of(doc: Any, ops: Iterable[Operation]) -> tuple[Change, ...]:
     as an addition; a `test` changes nothing. Raises `PatchError`.
     """
     fold = Fold(doc, shared=True)
-    found: list[Change] = []
+    changes: list[Change] = []
     for op in ops:
         doc, kind = fold.document, op["op"]
         if kind == "move" and op["from"] != op["path"]:
             old = look(doc, split_pointer(op["from"]))
-            found.append(Change(op["from"], "remove", old, None))
+            changes.append(Change(op["from"], "remove", old, None))
             fold.apply([{"op": "remove", "path": op["from"]}])
             doc = fold.document
             op = {"op": "add", "path": op["path"], "value": old}
         elif kind == "copy":
             op = {"op": "add", "path": op["path"], "value": copy_json(look(doc, split_pointer(op["from"])))}
         elif kind == "remove":
-            found.append(Change(op["path"], "remove", look(doc, split_pointer(op["path"])), None))
+            changes.append(Change(op["path"], "remove", look(doc, split_pointer(op["path"])), None))
         if op["op"] in ("add", "replace"):
-            found.append(_setting(doc, op))
+            changes.append(_setting(doc, op))
         fold.apply([op])
-    return tuple(found)
+    return tuple(changes)
 
 
 def _setting(doc: Any, op: Operation) -> Change:

@@ -17,7 +17,7 @@ from ..file.lines import Lines
 from ..file.record import Record
 from ..json_patch.fold import Fold
 from .fold import fold_range
-from .places import FoundPlaces, SnapshotAt, before_end, count_commits, first_snapshot, record_end, snapshot_before
+from .places import ScannedPlaces, SnapshotAt, before_end, count_commits, first_snapshot, record_end, snapshot_before
 
 _KEPT = 256
 _POINTERS = 250_000
@@ -127,8 +127,8 @@ class Bases:
 
 def _later_base(lines: Lines) -> int:
     """Return the line of a later snapshot that refers to another run."""
-    found = (i for i in range(len(lines)) if (record := lines.record(i)).kind == "snapshot" and "base" in record)
-    return next(found, 0) + 1
+    numbers = (i for i in range(len(lines)) if (record := lines.record(i)).kind == "snapshot" and "base" in record)
+    return next(numbers, 0) + 1
 
 
 class _Part(NamedTuple):
@@ -177,7 +177,7 @@ def _part_of(child: FamilyMember, origin: Origin) -> tuple[FamilyMember, _Part]:
     if steps < origin.step or (stop is not None and steps > origin.step):
         raise TraceNotFoundError(f"{what}, which has only {steps} steps there", parent.lines.path)
     if stop is None:
-        stop = FoundPlaces(parent.lines).state_end(origin.step)
+        stop = ScannedPlaces(parent.lines).state_end(origin.step)
     else:
         stop = before_end(parent.lines, stop)
     near = snapshot_before(parent.lines, stop)

@@ -1,6 +1,6 @@
 """Where the steps and snapshots of a trace are.
 
-Readers of states and steps ask for places. `FoundPlaces` finds them in the bytes, by bisection; an index has them in
+Readers of states and steps ask for places. `ScannedPlaces` finds them in the bytes, by bisection; an index has them in
 its rows.
 """
 
@@ -93,7 +93,7 @@ class Places(Protocol):
         """Return where state `k` ends, without a trailing `end` record."""
 
 
-class FoundPlaces:
+class ScannedPlaces:
     """The places in a trace's lines."""
 
     def __init__(self, lines: Lines) -> None:

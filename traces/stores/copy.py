@@ -43,9 +43,9 @@ def all_runs(store: TraceStore, where: RunFilter | None = None, *, page: int = 5
     """Yield the rows of all selected runs of a store, newest first."""
     after: str | None = None
     while True:
-        found = store.runs(where, after=after, limit=page)
-        yield from found.rows
-        after = found.next
+        batch = store.runs(where, after=after, limit=page)
+        yield from batch.rows
+        after = batch.next
         if after is None:
             return
 

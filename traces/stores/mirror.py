@@ -36,7 +36,7 @@ class _Copy:
     started: float
     size: int = 0
     row: RunRow | None = None
-    held: FileStore | None = None
+    lock: FileStore | None = None
 
 
 class Mirror:
@@ -89,7 +89,7 @@ class Mirror:
             file.truncate()
         copy.size = start + len(data)
         copy.row = row
-        self._hold(copy, held=row.held)
+        self._lock(copy, locked=row.held)
 
     def _fetch_blobs(self, run_id: str, path: Path) -> None:
         theirs, ours = self.store.blobs(run_id), FolderBlobs(path)
@@ -99,16 +99,16 @@ class Mirror:
                     ours.put(theirs.get(digest))
 
     @staticmethod
-    def _hold(copy: _Copy, *, held: bool) -> None:
-        if held and copy.held is None:
-            copy.held = FileStore.open(copy.path)
-        elif not held and copy.held is not None:
-            copy.held.close()
-            copy.held = None
+    def _lock(copy: _Copy, *, locked: bool) -> None:
+        if locked and copy.lock is None:
+            copy.lock = FileStore.open(copy.path)
+        elif not locked and copy.lock is not None:
+            copy.lock.close()
+            copy.lock = None
 
     def _remove(self, run_id: str) -> None:
         copy = self._copies.pop(run_id)
-        self._hold(copy, held=False)
+        self._lock(copy, locked=False)
         copy.path.unlink(missing_ok=True)
         shutil.rmtree(FolderBlobs(copy.path).folder, ignore_errors=True)
 
@@ -124,7 +124,7 @@ class Mirror:
     def close(self) -> None:
         """Remove the folder."""
         for copy in self._copies.values():
-            self._hold(copy, held=False)
+            self._lock(copy, locked=False)
         self._copies.clear()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -147,12 +147,12 @@ def family_of(store: TraceStore, run_id: str, most: int = NEWEST) -> list[RunRow
             first = store.run(first.parent)
         except (TraceNotFoundError, StoreError):  # its source is in another store, or was removed
             break
-    found, near = {first.run_id: first}, [first.run_id]
-    while near and len(found) < most:
+    family, near = {first.run_id: first}, [first.run_id]
+    while near and len(family) < most:
         for row in all_runs(store, RunFilter(parent=near.pop(0)), page=100):
-            if len(found) == most:
+            if len(family) == most:
                 break
-            if row.run_id not in found:
-                found[row.run_id] = row
+            if row.run_id not in family:
+                family[row.run_id] = row
                 near.append(row.run_id)
-    return list(found.values()) if run_id in found else [*found.values(), store.run(run_id)]
+    return list(family.values()) if run_id in family else [*family.values(), store.run(run_id)]

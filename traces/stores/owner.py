@@ -47,9 +47,9 @@ def has_died(owner: str) -> bool:
     """
     if owner in _ended:
         return True
-    shown, _, rest = owner.partition(" [")
+    text, _, rest = owner.partition(" [")
     facts = rest.rstrip("]").split(" ")
-    words = shown.split(" ")
+    words = text.split(" ")
     if len(facts) != 3 or facts[0] != _machine() or words[0] != "pid" or not words[1].isdecimal():
         return False
     return _started(int(words[1])) != facts[1]

@@ -72,5 +72,5 @@ def page_of(rows: Iterable[RunRow], where: RunFilter, after: str | None, limit: 
             if fits(row, where) and (last is None or (row.started, row.run_id) < last):
                 yield row
 
-    found = heapq.nlargest(limit + 1, wanted(), key=lambda row: (row.started, row.run_id))
-    return RunPage(tuple(found[:limit]), page_key(found[limit - 1]) if len(found) > limit else None)
+    newest = heapq.nlargest(limit + 1, wanted(), key=lambda row: (row.started, row.run_id))
+    return RunPage(tuple(newest[:limit]), page_key(newest[limit - 1]) if len(newest) > limit else None)

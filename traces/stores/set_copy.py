@@ -46,7 +46,7 @@ def read_tables(store: TraceStore) -> list[SetTable]:
 
 
 def write_table(
-    found: SetTable, target: TraceStore, *, missing: Collection[str] = (), new: Collection[str] = ()
+    source: SetTable, target: TraceStore, *, missing: Collection[str] = (), new: Collection[str] = ()
 ) -> SetCopy:
     """Write a set's table to another store, and read it back.
 
@@ -54,12 +54,12 @@ def write_table(
     its run is one of `missing`, the runs that could not be copied. Rows of `new` runs are always written: the target
     notes the set of these runs.
     """
-    table = target.tasks(found.set_id)
+    table = target.tasks(source.set_id)
     there = {row.key: row for row in _rows(table)}
     problems = []
     wanted: dict[str, TaskRow] = {}
     ahead = 0
-    for row in found.rows:
+    for row in source.rows:
         known = there.get(row.key)
         if row.run_id in missing:
             problems.append(f"the run of task {row.key} was not copied")
@@ -70,16 +70,16 @@ def write_table(
         elif known is None or row.run_id in new or _contents(known) != _contents(row):
             wanted[row.key] = row
     written = table.put(wanted.values())
-    for name, version, value in found.documents:
+    for name, version, value in source.documents:
         version_there, value_there = table.document(name)
         if version_there < version and value_there != value:
             table.put_document(name, value, version_there)
     for row in _rows(table):
         copied = wanted.get(row.key)
         if copied is not None and row.epoch == copied.epoch and _contents(row) != _contents(copied):
-            raise StoreError(f"{target.url} does not return task {row.key} of set {found.set_id} as it was written")
+            raise StoreError(f"{target.url} does not return task {row.key} of set {source.set_id} as it was written")
     error = f"{'; '.join(problems[:5])}{f'; and {len(problems) - 5} more' if len(problems) > 5 else ''}"
-    return SetCopy(found.set_id, len(found.rows), written, ahead, error or None)
+    return SetCopy(source.set_id, len(source.rows), written, ahead, error or None)
 
 
 def _read(table: TaskTable) -> SetTable:

@@ -64,24 +64,24 @@ class Request:
     phase: str
     within: Match | None
     lane: Lane
-    asked: RequestForm
+    form: RequestForm
     n: Number
     clear_n: Number
     state: Any
 
     @classmethod
-    def of(cls, frame: Frame, asked: RequestForm, state: Any) -> "Request":
+    def of(cls, frame: Frame, form: RequestForm, state: Any) -> "Request":
         """Make and count the next request of the lane in `frame`."""
         lane = lane_in(frame)
-        n = clear_n = lane.number(asked.digest)
-        if asked.clear != asked.digest:
-            clear_n = lane.number(asked.clear)
-        return cls(frame.phase, None if frame.call is None else frame.call.match, lane, asked, n, clear_n, state)
+        n = clear_n = lane.number(form.digest)
+        if form.clear != form.digest:
+            clear_n = lane.number(form.clear)
+        return cls(frame.phase, None if frame.call is None else frame.call.match, lane, form, n, clear_n, state)
 
     @property
     def match(self) -> Match:
         """The digest and number of a new intent for this request."""
-        return self.asked.digest, self.n
+        return self.form.digest, self.n
 
     def taken_as(self, match: Match) -> Match:
         """Continue the lane's count from a recorded call's match, and return it.
@@ -198,12 +198,12 @@ class _Group:
     def unstarted(self, lane: Lane) -> list[str]:
         """Return the recorded lanes that `lane` has not started again."""
         begin = started_in(lane.name)
-        found = []
+        unstarted = []
         for name in self.lanes:
             number = _NUMBER.match(name.removeprefix(begin)) if name.startswith(begin) else None
             if number is not None and int(number[0]) >= lane.started:
-                found.append(name)
-        return found
+                unstarted.append(name)
+        return unstarted
 
 
 class Journal:
@@ -259,7 +259,7 @@ class Journal:
         The head of this file lists the order of the search. If marks in the recorded arguments stand for secrets that
         are not known now, `learn` receives each secret's name and value.
         """
-        requested = request.asked
+        requested = request.form
         with self._lock:
             entry = self._next_in_lane(request, learn)
             if entry is None:
@@ -281,7 +281,7 @@ class Journal:
         lane = group.lanes.get(request.lane.name) if group is not None else None
         if lane is None or lane.at >= len(lane.entries) or (entry := lane.entries[lane.at]).taken:
             return None
-        requested = request.asked
+        requested = request.form
         if entry.effect.digest in (requested.digest, requested.clear):
             return entry
         return entry if entry.effect.name == requested.name and self._fits(entry, request, learn) else None
@@ -291,9 +291,9 @@ class Journal:
 
         Arguments without marks never fit.
         """
-        shown = self._value(entry.effect.args)
-        return _has_marks(shown) and fits(
-            _plain(shown, request.state), _plain(request.asked.form, None), learn, ordered=False
+        recorded = self._value(entry.effect.args)
+        return _has_marks(recorded) and fits(
+            _plain(recorded, request.state), _plain(request.form.args, None), learn, ordered=False
         )
 
     def take(self, phase: str, digest: str, n: Number) -> Entry | None:
@@ -303,7 +303,7 @@ class Journal:
 
     def _marked_like(self, request: Request, learn: Learn) -> Entry | None:
         """Return the place's first unrequested call that fits up to secrets."""
-        place = (request.phase, request.within, request.lane.name, request.asked.name)
+        place = (request.phase, request.within, request.lane.name, request.form.name)
         marked = self._marked.get(place)
         if marked is None:
             alike = self._alike.get(place, ())
@@ -321,7 +321,7 @@ class Journal:
         if group is None or not group.left:  # no recorded call is missing, so none has moved
             return None
         names = group.lanes if self._complete else group.unstarted(request.lane)
-        digests = (request.asked.digest, request.asked.clear)
+        digests = (request.form.digest, request.form.clear)
         equal = [e for name in names for e in group.lanes[name].entries if not e.taken and e.effect.digest in digests]
         return min(equal, key=lambda entry: entry.effect.seq, default=None)
 
@@ -341,10 +341,10 @@ class Journal:
 
     def outcome(self, entry: Entry) -> Recorded | None:
         """Return a call's outcome with its result, or None."""
-        found = entry.recorded
-        if found.outcome is None and found.order != LAST:
+        recorded = entry.recorded
+        if recorded.outcome is None and recorded.order != LAST:
             return None
-        return Recorded(found.intent, found.outcome, self._value(found.result), found.error, found.order)
+        return Recorded(recorded.intent, recorded.outcome, self._value(recorded.result), recorded.error, recorded.order)
 
     def seen_event(self, name: str, data: Any, clear: tuple[str, Any]) -> bool:
         """Return whether the trace already has this event.
@@ -366,7 +366,7 @@ class Journal:
     def alike(self, request: Request) -> list[Effect]:
         """Return the calls in the request's place that were not requested yet."""
         with self._lock:
-            alike = self._alike.get((request.phase, request.within, request.lane.name, request.asked.name), ())
+            alike = self._alike.get((request.phase, request.within, request.lane.name, request.form.name), ())
             return [each.effect for each in alike if not each.taken]
 
     def left(self, phase: str, within: Match | None = None) -> list[Effect]:
@@ -411,15 +411,15 @@ def unknown(effects: Iterable[Effect], again: frozenset[int]) -> list[Effect]:
     run enters them again. Calls inside an unknown call are left out until a person has decided that the outer call runs
     again.
     """
-    found: list[Effect] = []
+    result: list[Effect] = []
     for effect in effects:
         if not (effect.open or effect.cancelled):
             continue
         if effect.seq not in again and not effect.idempotent and not is_entered_again(effect):
-            found.append(effect)
+            result.append(effect)
         else:
-            found += unknown(effect.children, again)
-    return found
+            result += unknown(effect.children, again)
+    return result
 
 
 def is_entered_again(effect: Effect) -> bool:

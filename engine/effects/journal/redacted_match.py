@@ -33,14 +33,14 @@ def _between(parts: tuple[str, ...], text: str) -> list[str] | None:
     at, end = len(first), len(text) - len(last)
     if end < at or not (text.startswith(first) and text.endswith(last)):
         return None
-    found = []
+    between = []
     for part in middle:
         place = text.find(part, at, end)
         if place < 0:
             return None
-        found.append(text[at:place])
+        between.append(text[at:place])
         at = place + len(part)
-    return [*found, text[at:end]]
+    return [*between, text[at:end]]
 
 
 def text_fits(recorded: str, actual: str, learn: Learn = _ignore) -> bool:
@@ -50,11 +50,11 @@ def text_fits(recorded: str, actual: str, learn: Learn = _ignore) -> bool:
     parts, names = _parts(recorded)
     if not names:
         return recorded == actual
-    found = _between(parts, actual)
-    if found is None:
+    values = _between(parts, actual)
+    if values is None:
         return False
     if "><redacted:" not in recorded:  # of two adjacent marks, nobody can tell where the first text ends
-        for name, value in zip(names, found, strict=True):
+        for name, value in zip(names, values, strict=True):
             if not MARK.search(value, 0, value.rfind(">") + 1):
                 learn(name, value)
     return True

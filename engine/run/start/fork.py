@@ -198,7 +198,7 @@ def _edited(cls: type[StateSchema], document: dict[str, Any], edit: Edit | None)
 
 def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
     """Return patch operations that set values; `_operation` gives each its kind."""
-    found: Patch = []
+    operations: Patch = []
     for path, value in edit.items():
         try:
             tokens = split_pointer(path)
@@ -212,8 +212,8 @@ def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
             exact = orjson.loads(dump(json_result(value, None, "the value")))
         except StateValueError as error:
             raise UsageError(f"{path} cannot be set: {error}") from None
-        found.append({"op": "add", "path": path, "value": exact})
-    return found
+        operations.append({"op": "add", "path": path, "value": exact})
+    return operations
 
 
 def _operation(document: Any, tokens: Sequence[str]) -> str:

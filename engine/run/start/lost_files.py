@@ -6,7 +6,7 @@ from ....tasks.environments.removed_files import newer_files
 from ....tasks.errors import FilesLostError
 from ....traces import Trace
 
-SHOWN_FILES = 20
+MAX_LOST_FILES = 20
 """How many names the event has; `count` is the number of all files."""
 
 
@@ -34,5 +34,5 @@ def refuse_lost_files(trace: Trace, *, since_resume: bool) -> None:
         if record["name"] == "environment_opened" and has_calls and not is_closed:
             files = newer_files(Path(data["folder"]), data["files"], data["changed"])
             if files != []:
-                shown = (files or [])[:SHOWN_FILES]
-                raise FilesLostError(trace.run_id, data["environment"], shown, len(files or []))
+                listed = (files or [])[:MAX_LOST_FILES]
+                raise FilesLostError(trace.run_id, data["environment"], listed, len(files or []))

@@ -210,7 +210,7 @@ class RunPlan:
     parent: Parent | None = None
     candidate: Candidate | None = None
     position: Position = field(default_factory=Position)
-    shown: tuple[Record, ...] = ()
+    written: tuple[Record, ...] = ()
     """The records that `prepare_resume` has written, for the observers."""
     done: RunResult[Any] | None = None
     """The result of a resumed run that has nothing to do."""
@@ -303,7 +303,7 @@ class RunPlan:
         options: RunOptions,
         state: StateSchema | None,
         position: Position | None,
-        shown: Sequence[Record],
+        written: Sequence[Record],
         done: RunResult[Any] | None,
     ) -> "RunPlan":
         """Return the plan of a run that continues its locked trace."""
@@ -321,7 +321,7 @@ class RunPlan:
             state=state,
             reuse=Reuse.of(trace) if done is None else None,
             position=position or Position(),
-            shown=tuple(shown),
+            written=tuple(written),
             done=done,
         )
 

@@ -145,14 +145,14 @@ class _Preparation:
         requested: set[str] = set()
         # a call that is run again may contain unknown effects, about which the handler is asked next
         while on_wait is not None and (fresh := [each for each in fates if each.id not in requested]):
-            self._show(fates)
+            self._record_requests(fates)
             requested |= {each.id for each in fresh}
             reported = await self._ask_handler(on_wait, answers, fresh)
             if reported:
                 answers, again, fates = self._answers(reported, None)
         waiting = [r for r in answers.requests if r.id not in answers.answers]
         if fates:
-            self._show(fates)
+            self._record_requests(fates)
             return self._wait([*fates, *waiting])
         # a run that was killed while it waited is resumed, since other work of its step may be left
         suspended = status == RunStatus.waiting and trace.ending.record is not None
@@ -171,10 +171,10 @@ class _Preparation:
         answers = Answers(trace, self._write_after_saying, self.redactor, self.module, now, self.by)
         return answers, *answers.take(value, request, expired)
 
-    def _show(self, fates: list[WaitRequest]) -> None:
+    def _record_requests(self, fates: list[WaitRequest]) -> None:
         """Write the requests about unknown effects, unless the trace has them."""
-        shown = {each["id"] for each in (self.writer.trace() if self.written else self.trace).waiting}
-        if not {each.id for each in fates} <= shown:
+        recorded = {each["id"] for each in (self.writer.trace() if self.written else self.trace).waiting}
+        if not {each.id for each in fates} <= recorded:
             self._say()
             self._write("wait", {"requests": [each.to_dict() for each in fates]})
 
@@ -335,14 +335,14 @@ async def _divergences(trace: Trace, module: Module[Any], learn: Learn) -> tuple
     these. Called children are no part of this: only the call knows their module. Another schema version is no
     divergence: the state is migrated.
     """
-    found = [each for each in await find_divergences(module, trace, learn) if each.phase != OTHER_VERSION]
+    divergences = [each for each in await find_divergences(module, trace, learn) if each.phase != OTHER_VERSION]
     first: int | None = None
-    for start, run, below in () if found else _resumed_with(trace, module):
+    for start, run, below in () if divergences else _resumed_with(trace, module):
         of_child, _ = await _divergences(run, below, learn)
-        found += [replace(each, run=each.run or run.run_id) for each in of_child]
+        divergences += [replace(each, run=each.run or run.run_id) for each in of_child]
         if of_child:
             first = start.step if first is None else min(first, start.step)
-    return found, first
+    return divergences, first
 
 
 def _resumed_with(trace: Trace, module: Module[Any]) -> Iterator[tuple[ChildStart, Trace, Module[Any]]]:

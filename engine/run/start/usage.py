@@ -64,9 +64,9 @@ def seconds_so_far(trace: Trace, until: float | None = None) -> float:
         worked, after = worked + max(0.0, after - record.at), record.at
         if last is None and record.kind not in ("event", "snapshot"):
             last = record
-        found = ((record.get("usage") or {}) if record.kind == "end" else record).get("seconds")
-        if found is not None and record.kind in ("commit", "resume", "end"):
-            known = found
+        seconds = ((record.get("usage") or {}) if record.kind == "end" else record).get("seconds")
+        if seconds is not None and record.kind in ("commit", "resume", "end"):
+            known = seconds
             break
         if record.kind in ("input", "outcome", "branch"):
             waited += record.get("waited", 0.0)
@@ -82,8 +82,8 @@ def seconds_so_far(trace: Trace, until: float | None = None) -> float:
 
 def background_of(trace: Trace) -> list[ChildStart]:
     """Return the first start of each background child, in their order."""
-    found = {child.run_id: child for child in reversed(trace.children) if child.kind == "background"}
-    return list(reversed(found.values()))
+    starts = {child.run_id: child for child in reversed(trace.children) if child.kind == "background"}
+    return list(reversed(starts.values()))
 
 
 def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) -> float:
@@ -99,18 +99,18 @@ def _worked_until(trace: Trace, started: Iterable[ChildStart], before: float) ->
     return last
 
 
-def _less(used: RunUsage, told: Mapping[str, Any] | None) -> RunUsage:
+def _less(used: RunUsage, booked: Mapping[str, Any] | None) -> RunUsage:
     """Return `used` minus the usage `booked`, which a commit has booked already."""
-    if told is None:
+    if booked is None:
         return used
-    return RunUsage(**{name: max(0, getattr(used, name) - (told.get(name) or 0)) for name in COUNTED})
+    return RunUsage(**{name: max(0, getattr(used, name) - (booked.get(name) or 0)) for name in COUNTED})
 
 
 def _relatives(trace: Trace, started: Iterable[ChildStart]) -> Iterator[Trace]:
     """Yield each trace of these child runs once, except those without records."""
     for child in {child.run_id: child for child in started}.values():
-        if (found := relative_or_none(trace, child)) is not None:
-            yield found
+        if (relative := relative_or_none(trace, child)) is not None:
+            yield relative
 
 
 def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
@@ -120,14 +120,14 @@ def relative_or_none(trace: Trace, child: ChildStart) -> Trace | None:
     its place, a family would have no end.
     """
     try:
-        found = trace.relative(child.run_id)
+        relative = trace.relative(child.run_id)
     except TraceNotFoundError:
         return None
-    return found if len(found.records) and _is_child(found, trace, child) else None
+    return relative if len(relative.records) and _is_child(relative, trace, child) else None
 
 
-def _is_child(found: Trace, parent: Trace, child: ChildStart) -> bool:
-    link = found.parent or {}
-    if found.run_id != child.run_id:
+def _is_child(relative: Trace, parent: Trace, child: ChildStart) -> bool:
+    link = relative.parent or {}
+    if relative.run_id != child.run_id:
         return False
     return link.get("kind") == "candidate" if child.kind == "candidate" else link.get("run") == parent.run_id

@@ -185,7 +185,7 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
     raise DraftExpiredError(getattr(self._refold_node.shape, "label", "a state"))
 
 
-def _shown(self: Any) -> str:
+def _format_expired(self: Any) -> str:
     return f"<expired draft of {getattr(self._refold_node.shape, 'label', 'a state')}>"
 
 
@@ -196,7 +196,7 @@ EXPIRED: dict[type, type] = {}
 def add_expired(base: type) -> None:
     """Add the class of expired drafts of `base`: its methods raise."""
     names = [n for n in dir(base) if callable(getattr(base, n)) and n not in _LEFT_ALONE]
-    members = {"__slots__": vars(base)["__slots__"], **dict.fromkeys(names, _refuse), "__repr__": _shown}
+    members = {"__slots__": vars(base)["__slots__"], **dict.fromkeys(names, _refuse), "__repr__": _format_expired}
     kind = base.__mro__[1]
     _REMAINS[base] = (list.clear, list.append, _REST) if kind is list else (dict.clear, dict.update, {"": _REST})
     EXPIRED[base] = expired = type(f"Expired{base.__name__}", (kind,), members)

@@ -33,7 +33,7 @@ from ...errors import StateValueError
 from ..frozen import MAX_DEPTH, Freezer, frozen_dict, frozen_list
 from ..model import built
 from ..serialization import COMPARISON, PLAIN
-from ..shapes.containers import DRAFT_RESOLVERS, AnyShape, ListShape, freeze_dict, freeze_list, shown_key, text_key
+from ..shapes.containers import DRAFT_RESOLVERS, AnyShape, ListShape, format_key, freeze_dict, freeze_list, text_key
 from ..shapes.fields import ModelShape
 from ..shapes.scalars import INT_MAX, INT_MIN, ScalarShape
 from ..shapes.unions import UnionShape
@@ -223,7 +223,7 @@ def _settle_dict(draft: Any, node: DraftNode, freezer: Freezer, path: str, ops: 
             _set_member(made, name, frozen)
             ops.append({"op": "add", "path": f"{path}/{key_token(name)}", "value": frozen})
     except StateValueError as error:
-        raise error.under(shown_key(key)) from None
+        raise error.under(format_key(key)) from None
     freezer.pop()
     if not changed and (not removed or [*made] == [*base]):
         del ops[first:]  # members were removed and set again, with the same values in the same order

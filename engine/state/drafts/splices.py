@@ -66,10 +66,10 @@ def gaps(runs: Sequence[Run], base_size: int, size: int) -> list[tuple[int, int,
     `list[j1:j2]` has replaced `base[i1:i2]`. `base_size` and `size` are the lengths of the base and of the list.
     Stretches that are empty on both sides are left out.
     """
-    found: list[tuple[int, int, int, int]] = []
+    stretches: list[tuple[int, int, int, int]] = []
     i, j = 0, 0
     for at, base, count in [*runs, Run(size, base_size, 0)]:
         if base > i or at > j:
-            found.append((i, base, j, at))
+            stretches.append((i, base, j, at))
         i, j = base + count, at + count
-    return found
+    return stretches

@@ -203,7 +203,7 @@ def freeze_dict(value: Any, shape: Any, freezer: Freezer) -> Any:
             else:
                 frozen[text_key(key) if key_shape is None else key_shape.freeze(key, freezer)] = freeze(each, freezer)
     except StateValueError as error:
-        raise error.under(shown_key(key)) from None
+        raise error.under(format_key(key)) from None
     if len(frozen) != len(value):
         raise StateValueError("two of its keys are written as the same text")
     freezer.pop()
@@ -217,6 +217,6 @@ def text_key(key: Any) -> str:
     raise StateValueError(f"the key {described(key)} is not text; JSON has text keys only, so 1 and '1' would collide")
 
 
-def shown_key(key: Any) -> str:
+def format_key(key: Any) -> str:
     """Return the key as the path of an error shows it."""
     return key if isinstance(key, str) and key.isprintable() else repr(key)

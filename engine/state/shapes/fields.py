@@ -232,15 +232,15 @@ class _Builder:
 
     def members(self, args: tuple[Any, ...], label: str) -> list[Any]:
         """Return the members of a union, with those of unions behind aliases."""
-        found: list[Any] = []
+        members: list[Any] = []
         for arg in args:
             if is_alias(arg) and arg is not JsonValue and _is_union(behind := without_alias(arg)):
                 self.enter(arg, label)
-                found += self.members(get_args(behind), label)
+                members += self.members(get_args(behind), label)
                 self.aliases.pop()
             else:
-                found.append(arg)
-        return list(dict.fromkeys(found))
+                members.append(arg)
+        return list(dict.fromkeys(members))
 
     def union(self, args: tuple[Any, ...], tag: Any, label: str) -> Shape:
         branches: dict[str, Shape] = {}

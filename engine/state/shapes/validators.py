@@ -21,19 +21,19 @@ def validated_fields(cls: type[BaseModel]) -> set[str]:
 
     Raises DefinitionError for a validator with an `info` argument: through it a validator can see other fields.
     """
-    found: set[str] = set()
+    validated: set[str] = set()
     for decorator in cls.__pydantic_decorators__.field_validators.values():
         names = cls.model_fields if "*" in decorator.info.fields else decorator.info.fields
-        found.update(names)
-    fields = _fields(cls) if found else {}
-    for name in sorted(found):
+        validated.update(names)
+    fields = _fields(cls) if validated else {}
+    for name in sorted(validated):
         if _wants_info(fields[name]["schema"]):
             raise invalid_state_class(
                 f"{cls.__name__}.{name}",
                 "a field validator with an `info` argument depends on more than its field, which may change alone; "
                 "leave the argument out, or use @model_validator(mode='after')",
             )
-    return found
+    return validated
 
 
 def field_validator(cls: type[BaseModel], name: str) -> Callable[[Any], Any]:
@@ -95,8 +95,8 @@ def read_again(cls: type[BaseModel], schema: Any) -> None:
 def _reader(node: Any) -> _ReadAgain | None:
     """Return the object whose `read` is a schema's function."""
     function = node.get("function")
-    found = getattr(function["function"], "__self__", None) if isinstance(function, dict) else None
-    return found if isinstance(found, _ReadAgain) else None
+    reader = getattr(function["function"], "__self__", None) if isinstance(function, dict) else None
+    return reader if isinstance(reader, _ReadAgain) else None
 
 
 def has_type(schema: Any, names: Sequence[str]) -> bool:

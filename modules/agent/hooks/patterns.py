@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from re import Pattern
 
-from ....tasks.processes.patterns import is_found
+from ....tasks.processes.patterns import has_match
 
 
 def matcher(
@@ -28,7 +28,7 @@ def matcher(
             raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     else:
         return _plain(pattern, case_sensitive, exact)
-    return lambda text: is_found(compiled, text)
+    return lambda text: has_match(compiled, text)
 
 
 def _plain(pattern: str, case_sensitive: bool, exact: bool) -> Callable[[str], bool]:

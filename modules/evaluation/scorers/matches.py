@@ -13,7 +13,7 @@ from jsonschema.exceptions import SchemaError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from ....tasks.processes.patterns import is_found
+from ....tasks.processes.patterns import has_match
 from ..errors import EvaluationError
 from .score import Score
 from .scorer import RunScorer
@@ -58,7 +58,7 @@ def regex_match(pattern: str | None = None, *, name: str = "regex") -> RunScorer
 
     def score(answer: str | None, target: Any) -> Score:
         used = compiled or _compiled(_text(_targets(target, name)[0]))
-        return _verdict(answer is not None and is_found(used, answer), answer, [used.pattern])
+        return _verdict(answer is not None and has_match(used, answer), answer, [used.pattern])
 
     return RunScorer(score, name=name, needs_target=compiled is None)
 

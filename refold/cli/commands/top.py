@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ...traces.index.found_files import why_none
+from ...traces.index.trace_files import why_none
 from ...traces.stores import open_store
 from ...traces.stores.mirror import Mirror
 from ...traces.stores.store_url import is_url

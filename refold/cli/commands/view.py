@@ -10,7 +10,7 @@ from urllib.parse import quote
 from ...traces import Trace
 from ...traces.analysis.locate import BRANCHES, branches_folder
 from ...traces.file.append_only import SUFFIX
-from ...traces.index.found_files import evaluations_in
+from ...traces.index.trace_files import evaluations_in
 from ...traces.stores import RunRef, open_store
 from ...traces.stores.mirror import NEWEST, Mirror, family_of
 from ...traces.stores.store_url import is_url

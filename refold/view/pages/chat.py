@@ -17,7 +17,7 @@ from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.json_patch.fold import patched
-from ...traces.step import told_error
+from ...traces.step import reported_error
 from .nodes import NAME, Json, Nodes, clip, error_json
 from .open_requests import asked_in
 from .step import children
@@ -286,7 +286,7 @@ class _Writing:
                 done = by_intent.get(record["intent"])
                 if done is not None and not done.ended:
                     done.ended, done.seconds = True, record.get("seconds")
-                    told = told_error(record.get("result"))
+                    told = reported_error(record.get("result"))
                     if told is None and record.get("error") is not None:
                         told = (record["error"]["type"], record["error"]["message"])
                     done.error = None if told is None else clip(f"{told[0]}: {told[1]}")

@@ -11,7 +11,7 @@ from ...traces.file.record import Record
 from ...traces.index.folder import Folder
 from ...traces.index.indexed import IndexedTrace
 from ...traces.json_patch.apply import escape, look, split_pointer
-from ...traces.step import Effect, Step, told_error
+from ...traces.step import Effect, Step, reported_error
 from .labels import label_below
 from .nodes import MEMBERS, NAME, Json, Nodes, clip, error_json
 from .open_requests import asked_in
@@ -155,7 +155,7 @@ def _outcome(call: Json, effect: Effect, nodes: Nodes, k: int) -> None:
         return
     if effect.error is not None:
         call["error"] = error_json(effect.error)
-    elif (told := told_error(effect.result)) is not None:
+    elif (told := reported_error(effect.result)) is not None:
         call["error"] = error_json({"type": told[0], "message": told[1]})
     if effect.result is not None:
         call["output"] = nodes.node(effect.result, f"r:{k}:{effect.outcome}:/result")

@@ -134,7 +134,7 @@ class FolderStore:
         """Set a run aside; see `TraceStore`."""
         path = self.path_of(run_id)
         aside = path.with_name(f"{to}{SUFFIX}")
-        held = self.open(run_id)
+        opened = self.open(run_id)
         try:
             if aside.exists() or self.has(to):
                 raise trace_exists(aside)
@@ -143,7 +143,7 @@ class FolderStore:
             if blobs.is_dir() and not blobs.is_symlink():
                 blobs.rename(FolderBlobs(aside).folder)
         finally:
-            held.close()
+            opened.close()
 
     def delete(self, run_id: str) -> None:
         """Remove a run's file and blobs; see `TraceStore`."""

@@ -124,10 +124,10 @@ class SqlRun:
     def _refuse(self) -> NoReturn:
         if self._lease is not None:
             check_lease(self._database, self._lease)
-        found = self._database.rows("SELECT epoch, owner, last_seq FROM heads WHERE number = ?", [self.head.number])
-        if not found:
+        heads = self._database.rows("SELECT epoch, owner, last_seq FROM heads WHERE number = ?", [self.head.number])
+        if not heads:
             raise TraceWriteError(f"{self._name} is no longer there: it was removed while this process wrote it")
-        epoch, owner, last = found[0]
+        epoch, owner, last = heads[0]
         if epoch != self.head.epoch:
             raise TraceTakenError(self._name, person_text(owner))
         if last < self.head.seq:

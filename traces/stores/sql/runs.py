@@ -41,8 +41,8 @@ def page(database: SqlDatabase, where: RunFilter, after: str | None, limit: int)
         "ORDER BY r.started DESC, r.run_id DESC",
         [*values, limit + 1],
     )
-    found = tuple(_row(row, database.url) for row in rows)
-    return RunPage(found[:limit], page_key(found[limit - 1]) if len(found) > limit else None)
+    runs = tuple(_row(row, database.url) for row in rows)
+    return RunPage(runs[:limit], page_key(runs[limit - 1]) if len(runs) > limit else None)
 
 
 def _terms(where: RunFilter) -> tuple[list[str], list[Any]]:
@@ -76,7 +76,7 @@ def _where(terms: list[str]) -> str:
 
 
 def _row(row: Row, url: str) -> RunRow:
-    *facts, owner, held = row
+    *facts, owner, is_locked = row
     check_row((*facts, owner), _KINDS, "runs", url)
-    alive = bool(held) and owner is not None and not has_died(owner)
+    alive = bool(is_locked) and owner is not None and not has_died(owner)
     return RunRow(*(*facts, alive, person_text(owner) if alive else None))

@@ -141,7 +141,7 @@ class SqliteDatabase:
         """
         path = self.path.resolve()  # SQLite follows a link, too, and has its log beside the link's target
         files = [path] if self._access == "read" else [path, path.with_name(f"{path.name}-wal")]
-        return [(found.st_dev, found.st_ino) for found in map(os.stat, files)]
+        return [(info.st_dev, info.st_ino) for info in map(os.stat, files)]
 
     def is_in_place(self) -> bool:
         """Return whether the database and its log are still in place.

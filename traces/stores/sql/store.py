@@ -97,8 +97,8 @@ class SqlStore:
         )
         if not rows:
             raise self._missing(run_id)
-        owner, held, *head = rows[0]
-        if self._lease is None and held and owner is not None and not has_died(owner):
+        owner, is_locked, *head = rows[0]
+        if self._lease is None and is_locked and owner is not None and not has_died(owner):
             raise TraceLockedError(f"{self.url}#{run_id}", holder=person_text(owner))
         return tuple(head)
 

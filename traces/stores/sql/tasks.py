@@ -146,12 +146,12 @@ class SqlTasks:
                 f"WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}' RETURNING key",
                 [status, *_values(figures), self._set_id, lease.key, lease.epoch],
             )
-            if not done and not self._was_given_up(session, lease, status):
+            if not done and not self._was_released(session, lease, status):
                 refuse(session, lease)
 
         self._database.write(work)
 
-    def _was_given_up(self, session: Session, lease: Lease, status: str) -> bool:
+    def _was_released(self, session: Session, lease: Lease, status: str) -> bool:
         """Return whether the lease was already given up with this status.
 
         A caller may repeat a call that raised an error.
@@ -180,24 +180,24 @@ class SqlTasks:
 
     def row(self, key: str) -> TaskRow | None:
         """Return one row; see `TaskTable`."""
-        found = self._database.rows(
+        rows = self._database.rows(
             f"SELECT {self._columns()} FROM tasks WHERE set_id = ? AND key = ?", [self._set_id, key]
         )
-        return self._row(found[0]) if found else None
+        return self._row(rows[0]) if rows else None
 
     def rows(self, *, status: str | None = None, after: int | None = None, limit: int = 1000) -> list[TaskRow]:
         """Return a page of rows; see `TaskTable`."""
         where, values = "set_id = ? AND place > ?", [self._set_id, after or 0]
         if status is not None:
             where, values = f"{where} AND status = ?", [*values, status]
-        found = self._database.rows(
+        rows = self._database.rows(
             f"SELECT {self._columns()} FROM tasks WHERE {where} ORDER BY place LIMIT ?", [*values, limit]
         )
-        return [self._row(row) for row in found]
+        return [self._row(row) for row in rows]
 
     def counts(self) -> list[TaskCount]:
         """Return sums by status; see `TaskTable`."""
-        found = self._database.rows(
+        rows = self._database.rows(
             "SELECT status, COUNT(*), COUNT(score), COALESCE(SUM(score), 0), COALESCE(SUM(cost), 0), "
             f"SUM(CASE WHEN {UNPRICED} THEN 1 ELSE 0 END), "
             "COALESCE(SUM(tokens), 0), MAX(changed) FROM tasks WHERE set_id = ? GROUP BY status ORDER BY status",
@@ -205,20 +205,20 @@ class SqlTasks:
         )
         return [
             TaskCount(status, tasks, scored, float(score), float(cost), unpriced, int(tokens), float(changed))
-            for status, tasks, scored, score, cost, unpriced, tokens, changed in found
+            for status, tasks, scored, score, cost, unpriced, tokens, changed in rows
         ]
 
     def documents(self) -> list[str]:
         """Return the names of the documents."""
-        found = self._database.rows("SELECT name FROM documents WHERE set_id = ?", [self._set_id])
-        return sorted(name for (name,) in found)
+        rows = self._database.rows("SELECT name FROM documents WHERE set_id = ?", [self._set_id])
+        return sorted(name for (name,) in rows)
 
     def document(self, name: str) -> tuple[int, Any]:
         """Return a document; see `TaskTable`."""
-        found = self._database.rows(
+        rows = self._database.rows(
             "SELECT version, value FROM documents WHERE set_id = ? AND name = ?", [self._set_id, name]
         )
-        return (found[0][0], orjson.loads(found[0][1])) if found else (0, None)
+        return (rows[0][0], orjson.loads(rows[0][1])) if rows else (0, None)
 
     def put_document(self, name: str, value: Any, version: int) -> bool:
         """Store a document; see `TaskTable`."""
@@ -243,7 +243,7 @@ class SqlTasks:
 
     def _row(self, row: Row) -> TaskRow:
         check_row(row, _KINDS, "tasks", self._database.url)
-        key, place, status, epoch, owner, held, attempts, run_id, group, model, *figures, doc, changed = row
+        key, place, status, epoch, owner, is_locked, attempts, run_id, group, model, *figures, doc, changed = row
         score, cost, tokens, seconds, error, result = figures
         return TaskRow(
             self._set_id,
@@ -252,7 +252,7 @@ class SqlTasks:
             status,
             epoch,
             owner,
-            bool(held),
+            bool(is_locked),
             attempts,
             run_id,
             group,
@@ -268,19 +268,19 @@ def check_lease(session: Session | SqlDatabase, lease: Lease) -> float:
 
     Raises `TraceTakenError` if the lease is lost: its epoch is no longer that of its task.
     """
-    found = session.rows(
+    rows = session.rows(
         f"SELECT lease_until FROM tasks WHERE set_id = ? AND key = ? AND epoch = ? AND status = '{RUNNING}'",
         [lease.set_id, lease.key, lease.epoch],
     )
-    if not found:
+    if not rows:
         refuse(session, lease)
-    return float(found[0][0])
+    return float(rows[0][0])
 
 
 def refuse(session: Session | SqlDatabase, lease: Lease) -> NoReturn:
     """Raise `TraceTakenError` with the present holder of a lease's task."""
-    found = session.rows("SELECT owner FROM tasks WHERE set_id = ? AND key = ?", [lease.set_id, lease.key])
-    raise TraceTakenError(f"task {lease.key} of set {lease.set_id}", found[0][0] if found else None)
+    rows = session.rows("SELECT owner FROM tasks WHERE set_id = ? AND key = ?", [lease.set_id, lease.key])
+    raise TraceTakenError(f"task {lease.key} of set {lease.set_id}", rows[0][0] if rows else None)
 
 
 def note_run(session: Session, lease: Lease, run_id: str) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import RefoldError, TraceError
 from ....traces import Trace
 from ....traces.index.folder import Folder
-from ....traces.index.found_files import EVALUATION, evaluations_in, stamp_of
+from ....traces.index.trace_files import EVALUATION, evaluations_in, stamp_of
 from ....traces.index.wanted import check_wanted
 from ..nodes import Json
 from ..problems import ProblemError, wrong

@@ -101,10 +101,10 @@ def _folders_in(folder: Path) -> list[str]:
         return []
 
 
-def stamp_of(found: os.stat_result) -> str:
+def stamp_of(info: os.stat_result) -> str:
     """Return a text that changes with every write or replacement."""
     # Unlike the time of the last write, the time of the last change cannot be set.
-    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+    return f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}"
 
 
 def _traces_in(folder: Path, prefix: str) -> Iterable[tuple[str, os.stat_result]]:
