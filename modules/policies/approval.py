@@ -16,19 +16,19 @@ from ..tools.human.ask_tools import decision_on
 from .people import with_people
 
 
-def denied(event: ToolStart, why: str, **told: Any) -> Reaction:
+def deny(event: ToolStart, why: str, **facts: Any) -> Reaction:
     """Deny the call and record the denial; the model reads the reason."""
-    event.policy_decision = {"kind": "deny", "reason": why, **told}
+    event.policy_decision = {"kind": "deny", "reason": why, **facts}
     return RetryWithFeedback(why, tool_call_id=event.tool_call.id)
 
 
-async def asked(
+async def request_approval(
     event: ToolStart,
     why: str,
     *,
     somebody: bool = True,
     seconds: float | None = None,
-    **told: Any,
+    **facts: Any,
 ) -> Reaction | None:
     """Ask a person about the call, and deny the call without approval.
 
@@ -37,10 +37,10 @@ async def asked(
     long as this process runs. Another process asks again. The person may also change the arguments, or give the result.
     After `seconds` without an answer, the call is denied.
     """
-    if (why_not := said_twice(event.tool_call)) is not None:
-        return denied(event, why_not, **told)
+    if (why_not := repeated_argument(event.tool_call)) is not None:
+        return deny(event, why_not, **facts)
     if not somebody:
-        return denied(event, f"operator approval required, and no person can give it: {why}", **told)
+        return deny(event, f"operator approval required, and no person can give it: {why}", **facts)
     turn = current_turn()
     session, tool = (None, None) if turn is None else (turn.session_id, turn.tools.get(event.tool_call.name))
     parameters = None if tool is None else cast(Mapping[str, Any], tool.parameters_schema)
@@ -49,17 +49,17 @@ async def asked(
             _as_read(event.tool_call, tool), why, session=session, seconds=seconds, parameters=parameters
         )
     by = response.by
-    told |= {} if by is None else {"by": by}
+    facts |= {} if by is None else {"by": by}
     if response.action == "supply":
-        event.policy_decision = {"kind": "supply", "reason": why, "human_approved": True, **told}
+        event.policy_decision = {"kind": "supply", "reason": why, "human_approved": True, **facts}
         return Supply(response.result, by or "a person")
     if response.action not in ("approve", "allow_session", "edit"):
         reason = response.text if response.text not in (None, "", response.action) else why
         reason = f"a person did not allow it: {reason}"
         if response.action == "cancel" and seconds is not None:
             reason = f"nobody answered in {seconds:g} s: {why}"
-        return denied(event, reason, human_approved=False, **told)
-    event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **told}
+        return deny(event, reason, human_approved=False, **facts)
+    event.policy_decision = {"kind": "allow", "reason": why, "human_approved": True, **facts}
     return Edit(response.arguments or {}, by or "a person") if response.action == "edit" else None
 
 
@@ -83,7 +83,7 @@ def approval_hook(policy: Any) -> Hook:
         if not why:
             return None
         reason = why if isinstance(why, str) else f"{tool.name} needs an approval"
-        return await asked(event, reason, somebody=somebody, seconds=seconds)
+        return await request_approval(event, reason, somebody=somebody, seconds=seconds)
 
     return Hook(approve, ToolStart, name="approve")
 
@@ -98,7 +98,7 @@ def _as_read(call: ToolCall, tool: Any) -> ToolCall:
         return call  # so does the tool
 
 
-def said_twice(call: ToolCall) -> str | None:
+def repeated_argument(call: ToolCall) -> str | None:
     """Return why a call that repeats an argument's name cannot be approved.
 
     Returns None if no name is repeated. The tool uses the last value, but the person may have read another value.

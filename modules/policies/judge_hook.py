@@ -13,7 +13,7 @@ from ..agent.generators.recorded_error import error_text, error_type
 from ..agent.hooks import Hook
 from ..agent.loop.current_turn import CurrentTurn, current_turn
 from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
-from .approval import asked, said_twice
+from .approval import repeated_argument, request_approval
 from .judge.judge import ProcessDecision, ProcessJudge
 from .judge.summaries import with_summaries
 from .judge.transcripts import STRATEGIES, TranscriptStrategy, transcript, trimmed
@@ -91,7 +91,7 @@ class _Gate:
         verdict = await verdict_of(self.rules, call) if self.rules is not None else None
         if verdict is not None and (verdict.rule is not None or verdict.action != "allow"):
             return None  # the rules' own hook carries out their verdict
-        if (why_not := said_twice(call)) is not None:
+        if (why_not := repeated_argument(call)) is not None:
             return self._deny(case, why_not, source="arguments")
         try:
             decision = await self._decision(event)
@@ -104,32 +104,32 @@ class _Gate:
     async def _decision(self, event: ToolStart) -> ProcessDecision:
         turn = current_turn()
         room = await self.judge.room(event.tool_call)
-        shown = transcript(self.strategy, turn, event.tool_call.id)
+        messages = transcript(self.strategy, turn, event.tool_call.id)
         if self.strategy == "intent_plus_outputs_summary":
-            shown = await with_summaries(self.judge, shown, session_of(turn))
-        shown, dropped = trimmed(shown, room, turn.goal if turn is not None else None)
+            messages = await with_summaries(self.judge, messages, session_of(turn))
+        messages, dropped = trimmed(messages, room, turn.goal if turn is not None else None)
         if dropped:
             _count("intent_trimmed", dropped_messages=dropped, strategy=self.strategy)
         chat = turn.messages if turn is not None else None
-        return await self.judge.evaluate(shown, event.tool_call, chat=chat)
+        return await self.judge.evaluate(messages, event.tool_call, chat=chat)
 
     async def _obey(self, case: "_Case", decision: ProcessDecision) -> Reaction | None:
-        told: dict[str, Any] = {"source": "judge", "judge_action": decision.action}
+        facts: dict[str, Any] = {"source": "judge", "judge_action": decision.action}
         _count(decision.action)
         if decision.action == "allow":
-            case.allow(decision.reason, **told)
+            case.allow(decision.reason, **facts)
             return None
         if decision.action == "deny":
-            return self._deny(case, decision.reason, **told)
+            return self._deny(case, decision.reason, **facts)
         if self.ask_behavior == "deny":
-            return self._deny(case, f"operator approval required: {decision.reason}", **told)
-        reaction = await asked(case.event, decision.reason, **told)
+            return self._deny(case, f"operator approval required: {decision.reason}", **facts)
+        reaction = await request_approval(case.event, decision.reason, **facts)
         if isinstance(reaction, RetryWithFeedback) and self.on_deny == "finish":
             return Finish(f"policy denied: {decision.reason}")
         return reaction
 
-    def _deny(self, case: "_Case", why: str, **told: Any) -> Reaction:
-        case.tell("deny", why, runtime_action=self.on_deny, **told)
+    def _deny(self, case: "_Case", why: str, **facts: Any) -> Reaction:
+        case.record("deny", why, runtime_action=self.on_deny, **facts)
         if self.on_deny == "finish":
             return Finish(f"policy denied: {why}")
         return RetryWithFeedback(why, tool_call_id=case.event.tool_call.id)
@@ -137,11 +137,11 @@ class _Gate:
     def _failed(self, case: "_Case", error: Exception) -> Reaction | None:
         why = f"the request to the judge failed: {error_type(error)}: {error_text(error)}"
         _count("error")
-        told = {"source": "judge_error", "runtime_action": self.on_judge_error}
+        facts = {"source": "judge_error", "runtime_action": self.on_judge_error}
         if self.on_judge_error == "allow":
-            case.allow(why, **told)
+            case.allow(why, **facts)
             return None
-        case.tell("deny", why, **told)
+        case.record("deny", why, **facts)
         return Fail(why) if self.on_judge_error == "fail" else Finish(f"policy denied: {why}")
 
 
@@ -155,11 +155,11 @@ class _Case:
 
     event: ToolStart
 
-    def tell(self, kind: str, why: str, **told: Any) -> None:
-        self.event.policy_decision = {"kind": kind, "reason": why, **told}
+    def record(self, kind: str, why: str, **facts: Any) -> None:
+        self.event.policy_decision = {"kind": kind, "reason": why, **facts}
 
-    def allow(self, why: str, **told: Any) -> None:
-        self.tell("allow", why, runtime_action=told.pop("runtime_action", "allow"), **told)
+    def allow(self, why: str, **facts: Any) -> None:
+        self.record("allow", why, runtime_action=facts.pop("runtime_action", "allow"), **facts)
 
 
 def is_named(tool: str, names: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from ..agent.events import ToolStart
 from ..agent.hooks import Hook, hook
 from ..agent.reactions import Edit, Reaction
 from ..agent.tools import Tool
-from .approval import asked, denied
+from .approval import deny, request_approval
 from .rules.redirects import guarded_hops
 from .rules.tool_rules import ToolRules, verdict_of
 
@@ -74,12 +74,12 @@ class SessionPolicy(BaseModel):
 
         Without rules, the hook that checks rules is omitted.
         """
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for cls in type(self).__mro__:
             for name, member in vars(cls).copy().items():
-                found.setdefault(name, member)
-        kept = [name for name, member in found.items() if isinstance(member, Hook)]
-        if self.rules is None and found.get("check_rules") is vars(SessionPolicy)["check_rules"]:
+                members.setdefault(name, member)
+        kept = [name for name, member in members.items() if isinstance(member, Hook)]
+        if self.rules is None and members.get("check_rules") is vars(SessionPolicy)["check_rules"]:
             kept.remove("check_rules")
         return [getattr(self, name) for name in kept]
 
@@ -118,15 +118,15 @@ class SessionPolicy(BaseModel):
         verdict = await verdict_of(self.rules, event.tool_call) if self.rules is not None else None
         if verdict is None or (verdict.rule is None and verdict.action == "allow"):
             return None
-        told = {"source": "rules"} | ({} if verdict.leaves is None else {"leaves": verdict.leaves})
+        facts = {"source": "rules"} | ({} if verdict.leaves is None else {"leaves": verdict.leaves})
         if verdict.action == "deny":
-            return denied(event, verdict.why, **told)
+            return deny(event, verdict.why, **facts)
         if verdict.action == "ask":
-            reaction = await asked(
-                event, verdict.why, somebody=not self.is_autonomous, seconds=self.approval_seconds, **told
+            reaction = await request_approval(
+                event, verdict.why, somebody=not self.is_autonomous, seconds=self.approval_seconds, **facts
             )
             return await self._still_allowed(event, reaction) if isinstance(reaction, Edit) else reaction
-        event.policy_decision = {"kind": "allow", "reason": verdict.why, **told}
+        event.policy_decision = {"kind": "allow", "reason": verdict.why, **facts}
         return None
 
     async def _still_allowed(self, event: ToolStart, edit: Edit) -> Reaction:
@@ -134,7 +134,7 @@ class SessionPolicy(BaseModel):
         assert self.rules is not None
         changed = ToolCall.of(event.tool_call.id, event.tool_call.name, edit.arguments)
         verdict = await verdict_of(self.rules, changed)
-        return denied(event, verdict.why, source="rules") if verdict.action == "deny" else edit
+        return deny(event, verdict.why, source="rules") if verdict.action == "deny" else edit
 
 
 class InteractiveSessionPolicy(SessionPolicy):

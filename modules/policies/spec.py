@@ -28,11 +28,11 @@ def policy_from_text(text: str) -> SessionPolicy:
 
     Raises ValueError for an unknown policy or unknown settings.
     """
-    found = _HEAD.fullmatch(text)
-    if found is None:
+    match = _HEAD.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} names no policy; write it as name, name:key=value,... or name key=value ...")
     settings: dict[str, Any] = {}
-    for piece in _pieces(found[3], "," if found[2] == ":" else " \t\n"):
+    for piece in _pieces(match[3], "," if match[2] == ":" else " \t\n"):
         name, mark, value = piece.partition("=")
         name = name.strip()
         if not mark or not name:
@@ -41,7 +41,7 @@ def policy_from_text(text: str) -> SessionPolicy:
         if name in settings:
             raise ValueError(f"{name} is given twice in {text!r}")
         settings[name] = _value(name, value.strip())
-    return resolve_policy(_nested({"name": found[1], **settings}))
+    return resolve_policy(_nested({"name": match[1], **settings}))
 
 
 def _pieces(text: str, separators: str) -> list[str]:

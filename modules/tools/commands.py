@@ -48,8 +48,8 @@ async def bash(
         outside: Whether it must run outside of the sandbox, as git commit must. A user may be asked.
         why: The reason for network or outside, for that user.
     """
-    given = {"cmd": cmd, "cwd": cwd, "env": env, "input": input, "network": network, "outside": outside, "why": why}
-    sandbox = await sandbox_for("bash", _named(given))
+    args = {"cmd": cmd, "cwd": cwd, "env": env, "input": input, "network": network, "outside": outside, "why": why}
+    sandbox = await sandbox_for("bash", _named(args))
     return await run_command(sandbox, "bash", ["bash", "-c", cmd], timeout, cwd, env, input)
 
 
@@ -77,8 +77,8 @@ async def python(
         outside: Whether it must run outside of the sandbox. A user may be asked.
         why: The reason for network or outside, for that user.
     """
-    given = {"code": code, "cwd": cwd, "env": env, "network": network, "outside": outside, "why": why}
-    sandbox = await sandbox_for("python", _named(given))
+    args = {"code": code, "cwd": cwd, "env": env, "network": network, "outside": outside, "why": why}
+    sandbox = await sandbox_for("python", _named(args))
     return await run_command(sandbox, "python", [*sandbox.python, "-X", "utf8", "-u", "-"], timeout, cwd, env, code)
 
 
@@ -105,11 +105,11 @@ async def run_command(
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout}")
     timeout = min(timeout, _MOST_SECONDS)
     call = current_tool_call.get()
-    told: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
+    source: dict[str, Any] = {"tool": name, "call": call.id if call is not None else None}
 
     def on_output(text: str) -> None:
         with suppress(RunClosedError):  # the run was cancelled in the meantime
-            emit(OUTPUT_EVENT, **told, text=text)
+            emit(OUTPUT_EVENT, **source, text=text)
 
     done = await sandbox.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)
     output = done.output

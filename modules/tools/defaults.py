@@ -35,9 +35,9 @@ def default_tools(
     single items. Raises ValueError if two tools have the same name.
     """
     tools = (*_TOOLS, *(_ITEMS if include_items else ()))
-    found: dict[str, Tool[..., Any] | Toolset] = {each.name: each for each in tools}
+    by_name: dict[str, Tool[..., Any] | Toolset] = {each.name: each for each in tools}
     for toolset in (Memory(), *(additional_toolsets or ())):
-        if toolset.name in found:
+        if toolset.name in by_name:
             raise ValueError(f"two tools have the name {toolset.name!r}")
-        found[toolset.name] = toolset
-    return found
+        by_name[toolset.name] = toolset
+    return by_name

@@ -33,14 +33,14 @@ async def sandbox_for(tool: str, args: Mapping[str, Any], *, is_by_code: bool = 
     is_in_run = not is_by_code and (call is not None or in_run())
     sandbox = current_sandbox("auto" if is_in_run else "local")
     if is_in_run:
-        shown = _shown(tool, args)
+        question = _question_call(tool, args)
         decision = {} if call is None else ContextFact("decisions", default={}).resolve().get(call_text(call), {})
         name, missing = await perform_as("sandbox", {}, _recorded(sandbox, args), idempotent=True)
         reasons = [missing]
         if isinstance(sandbox, UnconfinedSandbox) and name != sandbox.name:  # the run was resumed elsewhere
             reasons.append(what_leaves(sandbox, args))
         for why in filter(None, reasons):
-            if not _is_allowed(decision, why) and not await is_approved(shown, why):
+            if not _is_allowed(decision, why) and not await is_approved(question, why):
                 raise PermissionError(f"The call was not allowed: {why}.")
     if args.get("outside") and sandbox.walls:
         return LocalSandbox(getattr(sandbox, "workspace"), sandbox.limits)  # noqa: B009 - not in the protocol
@@ -59,14 +59,14 @@ def what_leaves(sandbox: Sandbox, args: Mapping[str, Any], answered: tuple[str, 
     no walls is not left.
     """
     if isinstance(sandbox, UnconfinedSandbox):
-        found = [f"{_UNCONFINED} ({sandbox.why})"] if "outside" not in answered else []
+        needs = [f"{_UNCONFINED} ({sandbox.why})"] if "outside" not in answered else []
     else:
-        found = [
+        needs = [
             text
             for name, text in (("network", "it needs the network"), ("outside", "it runs outside of the sandbox"))
             if args.get(name) not in (None, False) and name not in answered and _confines(sandbox, name)
         ]
-    return " and ".join(found) or None
+    return " and ".join(needs) or None
 
 
 def _confines(sandbox: Sandbox, name: str) -> bool:
@@ -91,7 +91,7 @@ def _recorded(sandbox: Sandbox, args: Mapping[str, Any]) -> Callable[[], Awaitab
     return sandbox_and_needs
 
 
-def _shown(name: str, args: Mapping[str, Any]) -> ToolCall:
+def _question_call(name: str, args: Mapping[str, Any]) -> ToolCall:
     """Return the call for a question.
 
     Its id is the same in every fork of the run.

@@ -33,11 +33,11 @@ class Memory(Toolset):
         value: Annotated[str, "The string value to store in memory."],
     ) -> str:
         """Save a value in memory under a key, replacing any earlier value."""
-        told = f"Value saved to memory key: '{key}'"
+        message = f"Value saved to memory key: '{key}'"
         if kept() is not None:
-            return keeping(told, {_NAME: {key: value}})
+            return keeping(message, {_NAME: {key: value}})
         self._local()[key] = value
-        return told
+        return message
 
     @tool_method
     def retrieve_memory(self, key: Annotated[str, "The key of the value to retrieve."]) -> str:
@@ -62,22 +62,22 @@ class Memory(Toolset):
         items = self._items()
         if key is not None and key not in items:
             return f"Memory key '{key}' not found. Nothing to clear."
-        told = "All memory cleared." if key is None else f"Memory key '{key}' cleared."
+        message = "All memory cleared." if key is None else f"Memory key '{key}' cleared."
         if kept() is not None:
-            return keeping(told, {_NAME: None if key is None else {key: None}})
+            return keeping(message, {_NAME: None if key is None else {key: None}})
         if key is None:
             self._local().clear()
         else:
             del self._local()[key]
-        return told
+        return message
 
     def dump(self) -> str:
         """Return the content as JSON."""
         return json.dumps(self._items(), ensure_ascii=False)
 
     def _items(self) -> dict[str, str]:
-        held = kept()
-        return dict(held.get(_NAME) or {}) if held is not None else self._local()
+        stored = kept()
+        return dict(stored.get(_NAME) or {}) if stored is not None else self._local()
 
     def _local(self) -> dict[str, str]:
         """Return the content in this object for the current run."""

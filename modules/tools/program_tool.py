@@ -49,17 +49,17 @@ async def execute(
     if not cmd or not all(isinstance(part, str) for part in cmd):
         raise ValueError("cmd must be a list of texts: the program, and its arguments")
     hidden = sorted({secret for secret in secrets or () if secret}, key=len, reverse=True)
-    given = {"cmd": [_without(part, hidden) for part in cmd], "cwd": cwd, "env": env, "input": input, "why": why}
+    args = {"cmd": [_without(part, hidden) for part in cmd], "cwd": cwd, "env": env, "input": input, "why": why}
     is_by_code = current_tool.get() is not None and current_tool.get().fn is not execute.fn
-    found = await sandbox_for("execute", {**given, "network": network, "outside": outside}, is_by_code=is_by_code)
-    sandbox: Sandbox = _Hiding(_for(found, cwd, is_by_code=is_by_code), hidden)
+    chosen = await sandbox_for("execute", {**args, "network": network, "outside": outside}, is_by_code=is_by_code)
+    sandbox: Sandbox = _Hiding(_for(chosen, cwd, is_by_code=is_by_code), hidden)
     try:
         return await run_command(sandbox, "execute", cmd, timeout, None if cwd is None else str(cwd), env, input)
     except Exception as error:
-        told = _without(str(error), hidden)
-        if told == str(error):
+        text = _without(str(error), hidden)
+        if text == str(error):
             raise
-        raise (type(error)(told) if _takes_text(error) else RuntimeError(told)) from None
+        raise (type(error)(text) if _takes_text(error) else RuntimeError(text)) from None
 
 
 def _takes_text(error: Exception) -> bool:
@@ -129,17 +129,17 @@ class _Hiding:
     ) -> Finished:
         if not self._hidden:
             return await self._inner.exec(argv, stdin=stdin, timeout=timeout, env=env, cwd=cwd, on_output=on_output)
-        held = ""
+        pending = ""
 
         def passed(text: str) -> None:
             """Pass on all but a final part that may start a secret."""
-            nonlocal held
+            nonlocal pending
             assert on_output is not None
-            held = _without(held + text, self._hidden)
-            keep = max((_begun(held, secret) for secret in self._hidden), default=0)
-            told, held = held[: len(held) - keep], held[len(held) - keep :]
-            if told:
-                on_output(told)
+            pending = _without(pending + text, self._hidden)
+            keep = max((_begun(pending, secret) for secret in self._hidden), default=0)
+            ready, pending = pending[: len(pending) - keep], pending[len(pending) - keep :]
+            if ready:
+                on_output(ready)
 
         try:
             done = await self._inner.exec(
@@ -151,8 +151,8 @@ class _Hiding:
                 on_output=None if on_output is None else passed,
             )
         finally:
-            if held and on_output is not None:
-                on_output(_partly(held))
+            if pending and on_output is not None:
+                on_output(_partly(pending))
         return replace(done, output=_without(done.output, self._hidden))
 
     async def read(self, path: str) -> bytes:

@@ -29,8 +29,8 @@ def report(
     if not content.strip():
         raise ValueError("the report is empty")
     emit(REPORT_EVENT, title=title, content=content)
-    told = f"Report {title!r} handed over ({len(content)} characters)."
-    return keeping(told, {REPORTS: {title: content}}) if kept() is not None else told
+    message = f"Report {title!r} handed over ({len(content)} characters)."
+    return keeping(message, {REPORTS: {title: content}}) if kept() is not None else message
 
 
 @tool
@@ -60,8 +60,8 @@ def update_item(
     status: Annotated[Literal["open", "confirmed", "fixed", "dismissed"] | None, "What became of it"] = None,
 ) -> str:
     """Change a reported item; values not given do not change."""
-    given = {"title": title, "content": content, "severity": severity, "status": status}
-    change = {name: value for name, value in given.items() if value is not None}
+    values = {"title": title, "content": content, "severity": severity, "status": status}
+    change = {name: value for name, value in values.items() if value is not None}
     if not change:
         raise ValueError("no change was given; pass title, content, severity or status")
     return _kept(id, change, {**_of(id), **change}, f"Item {id!r} updated: {', '.join(change)}.")
@@ -83,11 +83,11 @@ def link_items(
 
 
 def _known() -> Mapping[str, Any]:
-    held = kept()
-    if held is None:
+    stored = kept()
+    if stored is None:
         raise RuntimeError("items need the state of a run that keeps them, such as an Agent's")
-    found: Mapping[str, Any] = held.get(ITEMS) or {}
-    return found
+    items: Mapping[str, Any] = stored.get(ITEMS) or {}
+    return items
 
 
 def _of(id: str) -> dict[str, Any]:
@@ -97,6 +97,6 @@ def _of(id: str) -> dict[str, Any]:
     return dict(known[id])
 
 
-def _kept(id: str, change: dict[str, Any], whole: dict[str, Any], told: str) -> str:
+def _kept(id: str, change: dict[str, Any], whole: dict[str, Any], message: str) -> str:
     emit(ITEM_EVENT, id=id, **whole)
-    return keeping(told, {ITEMS: {id: change}})
+    return keeping(message, {ITEMS: {id: change}})

@@ -46,7 +46,7 @@ def todo(todos: Annotated[list[TodoItem], "The whole list, in place of the one b
         raise ValueError(f"two items have the id {twice!r}")
     counts = Counter(item.status for item in todos)
     parts = [f"{counts[status]} {status}" for status in _ORDER if counts[status]]
-    told = f"{len(todos)} todo(s){': ' if parts else ''}{', '.join(parts)}"
+    message = f"{len(todos)} todo(s){': ' if parts else ''}{', '.join(parts)}"
     if kept() is not None:
-        return keeping(told, {"todo": [item.model_dump(mode="json") for item in todos]})
-    return told
+        return keeping(message, {"todo": [item.model_dump(mode="json") for item in todos]})
+    return message

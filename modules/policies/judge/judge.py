@@ -145,11 +145,11 @@ class ProcessJudge:
         Other texts are escaped, so that they cannot close a tag of the prompt.
         """
         more = f"<context>{escape(context)}</context>\n" if context else ""
-        shown = f"<tool>{escape(call.name)}</tool>\n<arguments>{escape(call.arguments)}</arguments>"
+        judged = f"<tool>{escape(call.name)}</tool>\n<arguments>{escape(call.arguments)}</arguments>"
         return [
             Message("user", "<input>"),
             *(Message("user", rendered(message)) for message in intent),
-            Message("user", f"</input>\n{more}<output>\n{shown}\n</output>"),
+            Message("user", f"</input>\n{more}<output>\n{judged}\n</output>"),
         ]
 
     async def room(self, call: ToolCall, context: str | None = None) -> int:
@@ -184,9 +184,9 @@ def read_decision(reply: str, *, is_incomplete: bool = False) -> ProcessDecision
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].removeprefix("json")
     try:
-        found = _Reply.model_validate_json(text, strict=True)
+        answer = _Reply.model_validate_json(text, strict=True)
     except ValidationError:
         return ProcessDecision("deny", "the judge's reply could not be read")
     if is_incomplete:
         return ProcessDecision("deny", "the judge's reply is incomplete")
-    return ProcessDecision(found.action, " ".join(found.reason.split())[:_LONGEST_REASON])
+    return ProcessDecision(answer.action, " ".join(answer.reason.split())[:_LONGEST_REASON])

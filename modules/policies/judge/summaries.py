@@ -31,13 +31,12 @@ _known = Remembered[str]()
 
 async def with_summaries(judge: ProcessJudge, messages: Sequence[Message], session: str) -> list[Message]:
     """Return the messages, each tool result replaced by a summary."""
-    found: list[Message] = []
-    for message in messages:
-        if message.role == "tool":
-            found.append(Message("tool", await _summary(judge, message, session), tool_call_id=message.tool_call_id))
-        else:
-            found.append(message)
-    return found
+    return [
+        Message("tool", await _summary(judge, each, session), tool_call_id=each.tool_call_id)
+        if each.role == "tool"
+        else each
+        for each in messages
+    ]
 
 
 async def _summary(judge: ProcessJudge, message: Message, session: str) -> str:
@@ -45,11 +44,11 @@ async def _summary(judge: ProcessJudge, message: Message, session: str) -> str:
     key = (session, judge.generator.model, message.tool_call_id, digest)
     if (known := _known.get(key)) is not None:
         return known
-    shown = Message("user", f"<result>{escape(cut_middle(message.content, _LONGEST))}</result>")
+    request = Message("user", f"<result>{escape(cut_middle(message.content, _LONGEST))}</result>")
     try:
         with listening(None):
             generation = await generate(
-                judge.generator, [shown], judge.params, system=Message("system", _PROMPT), backoff=judge.backoff
+                judge.generator, [request], judge.params, system=Message("system", _PROMPT), backoff=judge.backoff
             )
     except GeneratorError as error:
         emit("metric", metric="process_judge.summary_error", value=1, mode="count", error=str(error)[:200])

@@ -38,7 +38,7 @@ def transcript(strategy: TranscriptStrategy, turn: CurrentTurn | None, call_id: 
         before = _calls_before(turn.answer, call_id)
         chat += [before] if before.tool_calls or (strategy == "full" and before.content) else []
     if strategy != "full":
-        chat = [shown for message in chat if (shown := _shown(message, strategy)) is not None]
+        chat = [included for message in chat if (included := _included(message, strategy)) is not None]
     if not any(message.role == "user" and message.content == turn.goal for message in chat):
         place = 1 if chat and chat[0].role == "system" else 0
         chat.insert(place, Message("user", turn.goal))
@@ -54,7 +54,7 @@ def _calls_before(answer: Message, call_id: str) -> Message:
     return answer.model_copy(update={"tool_calls": calls or None})
 
 
-def _shown(message: Message, strategy: str) -> Message | None:
+def _included(message: Message, strategy: str) -> Message | None:
     """Return the message as the strategy shows it, or None."""
     if message.role == "system":
         return message
@@ -96,8 +96,8 @@ def trimmed(messages: Sequence[Message], room: int, goal: str | None = None) -> 
         if left < 0:
             break
         staying.update(group)
-    found = [message for i, message in enumerate(messages) if i in staying]
-    return found, len(messages) - len(found)
+    kept = [message for i, message in enumerate(messages) if i in staying]
+    return kept, len(messages) - len(kept)
 
 
 def _groups(messages: Sequence[Message], begin: int) -> list[list[int]]:

@@ -72,17 +72,17 @@ class CheckedCall:
 
         A value that is not a text cannot be a path.
         """
-        given = [each for value in self.of(PATHS) for each in (value if isinstance(value, list | tuple) else [value])]
+        named = [each for value in self.of(PATHS) for each in (value if isinstance(value, list | tuple) else [value])]
         if self.is_own:
-            return given
+            return named
         more = [
             text
             for name in filter(_may_be_path, self.args)
             for _, text in _leaves("", self.args[name])
             if isinstance(text, str)
         ]
-        found = [*given, *more]
-        return [*found, *(_of_file_url(each) for each in found if isinstance(each, str) and _is_file_url(each))]
+        paths = [*named, *more]
+        return [*paths, *(_of_file_url(each) for each in paths if isinstance(each, str) and _is_file_url(each))]
 
     def paths(self, *, moved: bool = False) -> list[str] | None:
         """Return the paths of the call, each with its starting folder.
@@ -92,7 +92,7 @@ class CheckedCall:
         """
         cwd = self.args.get("cwd")
         if self.bare == "apply_patch":
-            found = [] if self.is_own else [*self.named_paths]
+            paths = [] if self.is_own else [*self.named_paths]
             try:
                 patches = read_patch(str(self.args.get("patch", "")))
             except PatchFormatError:
@@ -100,14 +100,14 @@ class CheckedCall:
                     return None
                 patches = []
             pairs = [(patch.path, None if moved else patch.move_to) for patch in patches if patch.move_to or not moved]
-            found += [path for pair in pairs for path in pair if path]
+            paths += [path for pair in pairs for path in pair if path]
         else:
-            found = self.named_paths or (["."] if self.bare in READING else [])
+            paths = self.named_paths or (["."] if self.bare in READING else [])
         if self.bare in ("glob", "ls") and (below := self.args.get("pattern")) is not None:
-            found = [*found, *(os.path.join(str(path), str(below)) for path in found)]
-        if not all(isinstance(path, str) and "\0" not in path for path in (*found, "" if cwd is None else cwd)):
+            paths = [*paths, *(os.path.join(str(path), str(below)) for path in paths)]
+        if not all(isinstance(path, str) and "\0" not in path for path in (*paths, "" if cwd is None else cwd)):
             return None  # no file has a NUL in its path, but code in C reads a path up to it
-        return [path if cwd is None or path.startswith(("/", "~")) else f"{cwd}/{path}" for path in found]
+        return [path if cwd is None or path.startswith(("/", "~")) else f"{cwd}/{path}" for path in paths]
 
     @cached_property
     def urls(self) -> list[Any]:
@@ -144,14 +144,14 @@ def _may_be_path(name: str) -> bool:
 
 def url_forms(value: str) -> list[str]:
     """Return a URL as written, as fetched, and with its path resolved."""
-    found = [value]
+    forms = [value]
     with suppress(ValueError):
         clean = clean_url(value)[0]
         split = urlsplit(clean)
         path = posixpath.normpath(unquote(split.path))
         read = f"/{path.lstrip('/')}" + ("/" if split.path.endswith("/") and path.strip("/") else "")
-        found += [clean, f"{split.scheme}://{split.netloc}{read}" + (f"?{split.query}" if split.query else "")]
-    return list(dict.fromkeys(found))
+        forms += [clean, f"{split.scheme}://{split.netloc}{read}" + (f"?{split.query}" if split.query else "")]
+    return list(dict.fromkeys(forms))
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -54,7 +54,7 @@ class CommandPattern:
             return False
         return is_reader(command.program) or not any(map(_may_steer, command.words[len(named) :]))
 
-    def why_found(self, line: CommandLine, text: str, *, depth: int = 0) -> str | None:
+    def why_denied(self, line: CommandLine, text: str, *, depth: int = 0) -> str | None:
         """Return why a rule that denies covers a line, or None."""
         for command in line.commands:
             if self._may_be(command):
@@ -64,7 +64,7 @@ class CommandPattern:
                     return f"it may run {str(command)!r:.200}"
                 for word in command.words[1:] if depth < _DEEPEST else ():
                     inner = parse_command_line(word.text)
-                    if " " in word.text and (why := self.why_found(inner, word.text, depth=depth + 1)) is not None:
+                    if " " in word.text and (why := self.why_denied(inner, word.text, depth=depth + 1)) is not None:
                         return why
         if (line.why_not_plain is not None or runs_others(line)) and self.is_mentioned(re.sub(r"['\"\\]", "", text)):
             why = line.why_not_plain or "it runs another command"

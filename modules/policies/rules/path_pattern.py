@@ -33,12 +33,12 @@ class PathPattern:
         if "/" not in text.rstrip("/"):
             return [_expression(f"/**/{text.rstrip('/')}")]
         absolute = text if text.startswith("/") else f"{self.root}/{text}"
-        found = {_normal(absolute)}
+        paths = {_normal(absolute)}
         fixed = re.split(r"(?<=/)(?=[^/]*[*?\[])", _normal(absolute), maxsplit=1)
-        found.add(
+        paths.add(
             "/".join([os.path.realpath(fixed[0]).rstrip("/"), *fixed[1:]]) if fixed[1:] else os.path.realpath(fixed[0])
         )
-        return [_expression(each) for each in sorted(found)]
+        return [_expression(each) for each in sorted(paths)]
 
     @cached_property
     def _loose(self) -> list[re.Pattern[str]]:
@@ -83,11 +83,11 @@ def _forms(path: str, root: str) -> list[str]:
 
     The path is read as written and with its links resolved; a `~` may be the home folder or a name.
     """
-    found: list[str] = []
+    forms: list[str] = []
     for each in dict.fromkeys((path, os.path.expanduser(path))):
         whole = each if each.startswith("/") else f"{root}/{each}"
-        found += [_normal(whole), os.path.realpath(whole)]
-    return found
+        forms += [_normal(whole), os.path.realpath(whole)]
+    return forms
 
 
 def _normal(path: str) -> str:

@@ -53,15 +53,15 @@ class Rule:
     @classmethod
     def of(cls, text: str) -> "Rule":
         """Return the rule of a text; raise ValueError for any other text."""
-        found = _WRITTEN.fullmatch(text)
-        if found is None or (found["pattern"] is not None and not found["pattern"].strip()):
+        match = _WRITTEN.fullmatch(text)
+        if match is None or (match["pattern"] is not None and not match["pattern"].strip()):
             raise ValueError(f"{text!r} is not a rule; write it as tool, tool(pattern) or tool(argument=pattern)")
-        pattern, argument = found["pattern"], None
+        pattern, argument = match["pattern"], None
         if pattern is not None and pattern.strip() in ("*", "**"):
             pattern = None
         if pattern is not None and (named := _NAMED.fullmatch(pattern)) is not None:
             argument, pattern = named[1], named[2]
-        return cls(text.strip(), found["name"], pattern, argument)
+        return cls(text.strip(), match["name"], pattern, argument)
 
     def names(self, name: str) -> bool:
         """Return whether the rule covers the tool of this name.
@@ -112,26 +112,26 @@ class Rule:
         if pattern.startswith("domain:"):
             domain = pattern.removeprefix("domain:").strip()
             return _first([*(_text(each, f"*{domain}*") for each in call.commands), _host(call, domain)])
-        found = [self._command(call, each, pattern) for each in call.commands]
-        if not found and call.bare in FETCHING:
-            found = [_url(each, pattern) for each in call.urls]
-        if found and (call.is_own or not call.named_paths):  # another's tool may take a path beside a command or URL
-            return _first(found)
+        reasons = [self._command(call, each, pattern) for each in call.commands]
+        if not reasons and call.bare in FETCHING:
+            reasons = [_url(each, pattern) for each in call.urls]
+        if reasons and (call.is_own or not call.named_paths):  # another's tool may take a path beside a command or URL
+            return _first(reasons)
         if call.bare == "apply_patch" or call.named_paths or call.bare in READING:
-            found.append(_path(call, pattern, moved=self.name.casefold() in READING))
+            reasons.append(_path(call, pattern, moved=self.name.casefold() in READING))
             if call.is_own or call.named_paths:
-                return _first(found)
-        return _first([*found, _text(dict(call.args), pattern)])
+                return _first(reasons)
+        return _first([*reasons, _text(dict(call.args), pattern)])
 
-    def _command(self, call: CheckedCall, given: Any, pattern: str) -> str | None:
-        if not isinstance(given, str):
+    def _command(self, call: CheckedCall, command: Any, pattern: str) -> str | None:
+        if not isinstance(command, str):
             return "the command is not a text"
-        wanted, line = CommandPattern(pattern), parse_command_line(given)
+        wanted, line = CommandPattern(pattern), parse_command_line(command)
         env, fed = call.args.get("env"), call.args.get("input")
         more = " ".join(map(str, env.values())) if isinstance(env, Mapping) else str(env or "")
-        if wanted.is_mentioned(more) or (fed and runs_others(line) and wanted.is_mentioned(f"{given} {fed}")):
+        if wanted.is_mentioned(more) or (fed and runs_others(line) and wanted.is_mentioned(f"{command} {fed}")):
             return "its env or input mentions it"
-        return wanted.why_found(line, given)
+        return wanted.why_denied(line, command)
 
     def surely_holds(self, call: CheckedCall) -> bool:
         """Return whether the rule surely covers the call.
@@ -173,19 +173,19 @@ def covers_line(rules: list[Rule], call: CheckedCall) -> bool:
     Each command must be covered by one of the rules, and each file that a redirect writes by a rule about `write`. A
     first `cd` to a folder of the workspace needs no rule.
     """
-    given = call.commands[0] if len(call.commands) == 1 else None
+    written = call.commands[0] if len(call.commands) == 1 else None
     patterns = [
         rule.pattern
         for rule in rules
         if rule.pattern is not None and rule.covers_tool(call.name) and rule.argument in (None, *COMMANDS)
     ]
-    if not isinstance(given, str) or not patterns or not call.is_readable:
+    if not isinstance(written, str) or not patterns or not call.is_readable:
         return False
     if call.args.get("env") or call.args.get("input"):
         return False
-    if given.strip(" \t\n") in [pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)]:
+    if written.strip(" \t\n") in [pattern for pattern in patterns if not re.search(r"[*?\[]", pattern)]:
         return True
-    first, *more = parse_command_line(given).commands or (None,)
+    first, *more = parse_command_line(written).commands or (None,)
     if first is None:
         return False
     root = current_workspace().root

@@ -67,8 +67,8 @@ class ToolRules(BaseModel):
 
     @field_validator("deny", "ask", "allow", mode="before")
     @classmethod
-    def _rules(cls, given: Any) -> Any:
-        rules = (given,) if isinstance(given, str) else tuple(given)
+    def _rules(cls, value: Any) -> Any:
+        rules = (value,) if isinstance(value, str) else tuple(value)
         for rule in rules:
             Rule.of(rule)
         return rules

@@ -43,7 +43,7 @@ class EditPlace:
 
 
 @dataclass(frozen=True)
-class Found:
+class Matches:
     """The name of a rung, and its places in order."""
 
     rung: str
@@ -54,7 +54,7 @@ MOST_COUNTED = 1_000
 """How many places are found if only one is wanted."""
 
 
-def find(text: str, old: str, new: str, *, every: bool = False) -> Found | None:
+def find(text: str, old: str, new: str, *, every: bool = False) -> Matches | None:
     """Return the places of `old` on the first rung that matches.
 
     With `every`, these are all places that do not overlap an earlier one; otherwise the first `MOST_COUNTED` places,
@@ -66,18 +66,18 @@ def find(text: str, old: str, new: str, *, every: bool = False) -> Found | None:
 
     places = taken(_exact(text, old, new, every))
     if places:
-        return Found("exact", places)
+        return Matches("exact", places)
     if not old.strip():
         return None
     lines = _Lines(text)
     for rung, key in RUNGS:
         places = taken(_LineEdit(lines, old, new, key).places(every))
         if places:
-            return Found(rung, places)
+            return Matches(rung, places)
     undone = _undone(old)
     if undone != old and undone.strip():
         places = taken(_exact(text, undone, _undone(new), every))
-    return Found("escapes", places) if places else None
+    return Matches("escapes", places) if places else None
 
 
 def windows(lines: Sequence[str], wanted: Sequence[str], key: Callable[[str], str]) -> Iterator[int]:
@@ -191,18 +191,18 @@ class _LineEdit:
         pairs = [(block.b + number, block.a + number) for block in blocks for number in range(block.size)]
         return {j: i for j, i in pairs if self.body[i] == self.fresh[j]}
 
-    def _merged(self, found: Sequence[str]) -> list[str] | None:
+    def _merged(self, lines: Sequence[str]) -> list[str] | None:
         """Return the new lines, or None if one cannot be shifted.
 
         Lines that `old` also has are taken from the file; the others are shifted.
         """
-        shift = shift_between(self.body, found)
+        shift = shift_between(self.body, lines)
         if shift is None:
             return None
         merged: list[str] = []
         for number, line in enumerate(self.fresh):
             kept = self._kept.get(number)
-            shifted = shift(line) if kept is None else found[kept]
+            shifted = shift(line) if kept is None else lines[kept]
             if shifted is None:
                 return None
             merged.append(shifted)

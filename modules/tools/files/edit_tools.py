@@ -11,7 +11,7 @@ from .indentation import indenter
 from .text import TextFile, plain
 from .workspace import current_workspace
 
-_SHOWN = 5
+_MAX_LISTED = 5
 
 
 class EditError(UsageError, ValueError):
@@ -37,8 +37,8 @@ def edit_file(
     - For several edits of one file use multiedit.
     """
     edit = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
-    where, told = _edited(path, [edit], cwd)
-    return f"Edited {where}: {told[0]}"
+    where, effects = _edited(path, [edit], cwd)
+    return f"Edited {where}: {effects[0]}"
 
 
 @tool
@@ -53,9 +53,9 @@ def multiedit(
     Each edit is as in edit_file: {old_string, new_string, replace_all?}. The edits are made in order, each on the
     result of the previous one. If an edit fails, the file does not change, and the answer names the edit.
     """
-    where, told = _edited(path, edits, cwd)
-    lines = "".join(f"\n{number}. {each}" for number, each in enumerate(told, 1))
-    return f"Applied {len(told)} edit(s) to {where}{lines}"
+    where, effects = _edited(path, edits, cwd)
+    lines = "".join(f"\n{number}. {each}" for number, each in enumerate(effects, 1))
+    return f"Applied {len(effects)} edit(s) to {where}{lines}"
 
 
 def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[str, list[str]]:
@@ -64,7 +64,7 @@ def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[st
     with one_at_a_time():
         seen = workspace.read_whole(path, cwd)
         file = before = TextFile.of(seen.data, path)
-        told: list[str] = []
+        effects: list[str] = []
         for number, each in enumerate(edits, 1):
             where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
             try:
@@ -72,10 +72,10 @@ def _edited(path: str, edits: list[dict[str, Any]], cwd: str | None) -> tuple[st
                 file, what = edited(file, old, new, path, replace_all=every)
             except EditError as error:
                 raise EditError(f"{where}{error}{'; nothing was changed' if where else ''}") from None
-            told.append(what)
+            effects.append(what)
         if file != before:
             change_files(workspace, [FileChange(path, file.to_bytes(), seen=seen)], cwd)
-    return seen.path, told
+    return seen.path, effects
 
 
 def edited(file: TextFile, old: str, new: str, path: str = "", *, replace_all: bool = False) -> tuple[TextFile, str]:
@@ -86,22 +86,22 @@ def edited(file: TextFile, old: str, new: str, path: str = "", *, replace_all: b
     if old == new:
         raise EditError("old_string and new_string are equal: there is nothing to change")
     text = file.text
-    found = find(text, old, new, every=replace_all)
-    if found is None:
+    matches = find(text, old, new, every=replace_all)
+    if matches is None:
         raise EditError(f"old_string was not found{_nearest(text, old)}; read the file, and copy the text as it is")
-    if len(found.places) > 1 and not replace_all:
-        more = " or more" * (len(found.places) == MOST_COUNTED)
+    if len(matches.places) > 1 and not replace_all:
+        more = " or more" * (len(matches.places) == MOST_COUNTED)
         raise EditError(
-            f"old_string is in {len(found.places)}{more} places ({_lines(text, found.places)}); give more lines around "
-            "it, or replace_all=True"
+            f"old_string is in {len(matches.places)}{more} places ({_lines(text, matches.places)}); give more lines "
+            "around it, or replace_all=True"
         )
     indent = indenter(text, path)
-    places = [_indented(text, place, indent) for place in found.places]
+    places = [_indented(text, place, indent) for place in matches.places]
     file = file.spliced(*((place.start, place.end, place.new) for place in places))
     first = places[0]
     was, now = _count(text[first.start : first.end]), _count(first.new)
-    how = "" if found.rung == "exact" else f"; not an exact match, but one on the rung '{found.rung}'"
-    how += "" if first.new == found.places[0].new else "; the new lines are indented as the file is"
+    how = "" if matches.rung == "exact" else f"; not an exact match, but one on the rung '{matches.rung}'"
+    how += "" if first.new == matches.places[0].new else "; the new lines are indented as the file is"
     many = f" in {len(places)} places" if len(places) > 1 else ""
     return file, f"replaced {was} line(s) with {now} ({now - was:+d}){many}, at {_lines(text, places)}{how}"
 
@@ -129,9 +129,9 @@ def _count(text: str) -> int:
 
 
 def _lines(text: str, places: Sequence[EditPlace]) -> str:
-    numbers = [text.count("\n", 0, place.start) + 1 for place in places[:_SHOWN]]
-    shown = ", ".join(map(str, numbers))
-    return f"line{'s' * (len(places) > 1)} {shown}{', ...' * (len(places) > _SHOWN)}"
+    numbers = [text.count("\n", 0, place.start) + 1 for place in places[:_MAX_LISTED]]
+    listed = ", ".join(map(str, numbers))
+    return f"line{'s' * (len(places) > 1)} {listed}{', ...' * (len(places) > _MAX_LISTED)}"
 
 
 def _nearest(text: str, old: str) -> str:

@@ -49,7 +49,7 @@ def grep(
     """
     if not 0 <= context <= MOST_CONTEXT or not 1 <= limit <= MOST_MATCHES:
         raise ValueError(f"context must be from 0 to {MOST_CONTEXT}, limit from 1 to {MOST_MATCHES}")
-    found: list[str] = []
+    output: list[str] = []
     notes: list[str] = []
     matches = 0
     texts = _texts(path, include, notes)
@@ -57,18 +57,18 @@ def grep(
     with Apart(Path(line_search.__file__), SECONDS) as apart:
         for name, text, count, hits in _searched(apart, chain(first, texts), pattern, literal, ignore_case):
             if output_mode == "files":
-                found.append(name)
+                output.append(name)
                 matches += 1
             elif output_mode == "count":
-                found.append(f"{name}: {count}")
+                output.append(f"{name}: {count}")
                 matches += 1
             else:
-                found += _shown(name, lines_of(text), hits[: limit - matches], context)
+                output += _format_matches(name, lines_of(text), hits[: limit - matches], context)
                 matches += count
             if matches >= limit:
-                found.append(f"(stopped at {limit}; narrow the pattern or the path)")
+                output.append(f"(stopped at {limit}; narrow the pattern or the path)")
                 break
-    return "\n".join([*(found or ["No matches found"]), *notes])
+    return "\n".join([*(output or ["No matches found"]), *notes])
 
 
 def _searched(
@@ -144,20 +144,20 @@ def _data_of(entry: FileEntry) -> bytes | None:
         return file.read(SEARCHED_BYTES)
 
 
-def _shown(name: str, lines: list[str], hits: list[int], context: int) -> list[str]:
+def _format_matches(name: str, lines: list[str], hits: list[int], context: int) -> list[str]:
     """Return lines as grep prints them.
 
     Matching lines have the form `name:number:text`; context lines have dashes in place of the colons.
     """
-    shown: list[str] = []
+    output: list[str] = []
     after = -1
     marked = set(hits)
     for hit in hits:
         first = max(hit - context, after)
-        if shown and context and first > after:
-            shown.append("--")
+        if output and context and first > after:
+            output.append("--")
         for number in range(max(first, 0), min(hit + context + 1, len(lines))):
             sign = ":" if number in marked else "-"
-            shown.append(f"{name}{sign}{number + 1}{sign}{lines[number][:_LINE]}")
+            output.append(f"{name}{sign}{number + 1}{sign}{lines[number][:_LINE]}")
         after = min(hit + context + 1, len(lines))
-    return shown
+    return output

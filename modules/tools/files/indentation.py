@@ -11,13 +11,13 @@ _COLUMNS = 4
 """The columns of a step of indentation if the text has none."""
 
 
-def shift_between(old: Sequence[str], found: Sequence[str]) -> Callable[[str], str | None] | None:
+def shift_between(old: Sequence[str], lines: Sequence[str]) -> Callable[[str], str | None] | None:
     """Return the function that indents a line as in the file.
 
     Returns None if the indentation differs from line to line.
     """
     known: dict[str, str] = {}
-    for wanted, line in zip(old, found, strict=True):
+    for wanted, line in zip(old, lines, strict=True):
         if not wanted.strip():
             continue
         if known.setdefault(_indent(wanted), _indent(line)) != _indent(line):

@@ -26,8 +26,8 @@ def answer(request: dict[str, Any]) -> Any:
 
 def _hits(text: str, most: int) -> tuple[int, list[int]]:
     search = _compiled[0].search
-    found = [number for number, line in enumerate(lines_of(text)) if search(line)]
-    return len(found), found[:most]
+    numbers = [number for number, line in enumerate(lines_of(text)) if search(line)]
+    return len(numbers), numbers[:most]
 
 
 def lines_of(text: str) -> list[str]:

@@ -35,16 +35,16 @@ def glob(
     `*` and `?` stand for characters of one name, `**` for any number of folders, `{a,b}` for either.
     """
     wanted = pattern_of(pattern)
-    found = [
+    matches = [
         (-entry.stat.st_mtime_ns, entry.path)
         for entry in walk(current_workspace(), path, everything=not IGNORED.isdisjoint(pattern.split("/")))
         if wanted.fullmatch(entry.path)
     ]
-    if not found:
+    if not matches:
         return "No files found"
-    shown = [each for _, each in sorted(found)[:MOST_LISTED]]
-    more = [f"({len(found) - len(shown)} more; narrow the pattern)"] if len(found) > len(shown) else []
-    return "\n".join(shown + more)
+    listed = [each for _, each in sorted(matches)[:MOST_LISTED]]
+    more = [f"({len(matches) - len(listed)} more; narrow the pattern)"] if len(matches) > len(listed) else []
+    return "\n".join(listed + more)
 
 
 def tree(workspace: Workspace, path: str, ignore: list[str] | None = None) -> str:

@@ -70,22 +70,22 @@ def read_patch(text: str) -> list[FilePatch]:
         raise PatchFormatError(f"a patch must start with the line {_BEGIN!r}")
     if lines[-1].strip() != _END:
         raise PatchFormatError(f"a patch must end with the line {_END!r}")
-    found: list[FilePatch] = []
+    patches: list[FilePatch] = []
     for number, line in enumerate(lines[1:-1], 2):
         if line.startswith((_ADD, _DELETE, _UPDATE)):
-            found.append(_opened(line, number))
-        elif found:
-            _take(found[-1], line, number)
+            patches.append(_opened(line, number))
+        elif patches:
+            _take(patches[-1], line, number)
         elif line.strip():
             raise PatchFormatError(
                 f"line {number}: {line!r:.80} precedes the first file; start with {_UPDATE!r} or the like"
             )
-    for each in found:
+    for each in patches:
         if each.kind == "update" and not each.move_to and not any(hunk.lines for hunk in each.hunks):
             raise PatchFormatError(f"the update of {each.path} changes nothing")
-    if not found:
+    if not patches:
         raise PatchFormatError("the patch names no file")
-    return found
+    return patches
 
 
 def _opened(line: str, number: int) -> FilePatch:

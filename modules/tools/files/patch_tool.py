@@ -52,7 +52,7 @@ def apply_patch(
         for part in parts:
             planned.take(part)
         change_files(workspace, planned.changes, cwd)
-    return "\n".join(["Applied the patch:", *planned.told])
+    return "\n".join(["Applied the patch:", *planned.summary])
 
 
 class _Plan:
@@ -60,7 +60,7 @@ class _Plan:
 
     def __init__(self, workspace: Workspace, cwd: str | None) -> None:
         self.changes: list[FileChange] = []
-        self.told: list[str] = []
+        self.summary: list[str] = []
         self._workspace = workspace
         self._cwd = cwd
         self._named: set[str] = set()
@@ -71,12 +71,12 @@ class _Plan:
         if part.kind == "add":
             text = "".join(f"{line}\n" for line in part.lines)
             self.changes.append(FileChange(part.path, text.encode("utf-8", "replace"), new=True))
-            self.told.append(f"A {path}")
+            self.summary.append(f"A {path}")
             return
         if part.kind == "delete":
             seen = self._workspace.read(part.path, self._cwd, limit=0)
             self.changes.append(FileChange(part.path, None, seen=seen))
-            self.told.append(f"D {path}")
+            self.summary.append(f"D {path}")
             return
         seen = self._workspace.read_whole(part.path, self._cwd)
         file = TextFile.of(seen.data, part.path)
@@ -85,12 +85,12 @@ class _Plan:
         how = f" (not an exact match: {', '.join(loose)})" if loose else ""
         if part.move_to is None:
             self.changes.append(FileChange(part.path, data, seen=seen))
-            self.told.append(f"M {path}{how}")
+            self.summary.append(f"M {path}{how}")
             return
         moved = self._once(part.move_to)
         self.changes.append(FileChange(part.move_to, data, new=True, mode=seen.stat.st_mode & 0o7777))
         self.changes.append(FileChange(part.path, None, seen=seen))
-        self.told.append(f"R {path} -> {moved}{how}")
+        self.summary.append(f"R {path} -> {moved}{how}")
 
     def _once(self, path: str) -> str:
         """Return the path relative to the workspace.
@@ -179,27 +179,27 @@ def _place(lines: Sequence[str], hunk: Hunk, after: int, where: str) -> tuple[in
     if not old:
         return after if hunk.anchors and not hunk.at_end else len(lines), hunk.new, "exact"
     for rung, key in _RUNGS:
-        found = [
+        places = [
             (at, shifted)
             for at in windows(lines, old, key)
             if at >= after and (shifted := _shifted(hunk, lines[at : at + len(old)])) is not None
         ]
         if hunk.at_end:
-            found = [(at, shifted) for at, shifted in found if at + len(old) == len(lines)]
-        if len(found) > 1 and not hunk.anchors:
-            numbers = ", ".join(str(at + 1) for at, _ in found[:5])
+            places = [(at, shifted) for at, shifted in places if at + len(old) == len(lines)]
+        if len(places) > 1 and not hunk.anchors:
+            numbers = ", ".join(str(at + 1) for at, _ in places[:5])
             raise PatchFormatError(
-                f"{where}: its lines are in {len(found)} places (lines {numbers}); add lines that stay around it, or "
+                f"{where}: its lines are in {len(places)} places (lines {numbers}); add lines that stay around it, or "
                 "name a line above after @@"
             )
-        if found:
-            return *found[0], rung
+        if places:
+            return *places[0], rung
     first = next((text for text in old if text.strip()), old[0])
     near = next((f"; line {at} is like it" for at, line in enumerate(lines, 1) if line.strip() == first.strip()), "")
     raise PatchFormatError(f"{where}: its lines were not found (from {first!r:.80} on){near}. Read the file")
 
 
-def _shifted(hunk: Hunk, found: Sequence[str]) -> list[str] | None:
+def _shifted(hunk: Hunk, lines: Sequence[str]) -> list[str] | None:
     """Return a hunk's new lines indented as the file; None if unclear.
 
     If the indentation differs from line to line, the lines that go decide.
@@ -207,16 +207,16 @@ def _shifted(hunk: Hunk, found: Sequence[str]) -> list[str] | None:
     new = [text for sign, text in hunk.lines if sign == "+"]
     named = [(sign, text) for sign, text in hunk.lines if sign != "+"]
     gone = [place for place, (sign, text) in enumerate(named) if sign == "-" and text.strip()]
-    shift = shift_between(hunk.old, found)
+    shift = shift_between(hunk.old, lines)
     if shift is None and gone:
-        shift = shift_between([named[place][1] for place in gone], [found[place] for place in gone])
+        shift = shift_between([named[place][1] for place in gone], [lines[place] for place in gone])
     shifted = [None if shift is None else shift(line) for line in new]
     return [line for line in shifted if line is not None] if None not in shifted else None
 
 
 def _anchored(lines: Sequence[str], anchor: str, after: int, where: str) -> int:
     for _, key in _RUNGS:
-        found = [at for at in windows(lines, [anchor], key) if at >= after]
-        if found:
-            return found[0]
+        places = [at for at in windows(lines, [anchor], key) if at >= after]
+        if places:
+            return places[0]
     raise PatchFormatError(f"{where}: the file has no line {anchor!r:.80}, which should precede it")

@@ -14,7 +14,7 @@ from .workspace import Workspace, current_workspace, workspace_to_read
 
 LINE_LIMIT = 2_000
 """The largest number of characters shown of a line."""
-SHOWN_BYTES = 50_000
+MAX_OUTPUT_BYTES = 50_000
 """The largest number of bytes shown in one call."""
 READ_BYTES = 50_000_000
 """The largest number of bytes read of a file."""
@@ -97,17 +97,17 @@ def _numbered(text: str, offset: int, limit: int, *, more: bool) -> str:
         return "(the file is empty)"
     if offset > total:
         raise ValueError(f"the file has {total} line(s), there is no line {offset}")
-    shown: list[str] = []
+    numbered: list[str] = []
     size = 0
     for number, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
         cut = line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]}... [{len(line) - LINE_LIMIT} more characters]"
         size += len(cut.encode("utf-8", "replace")) + 8
-        if size > SHOWN_BYTES and shown:
+        if size > MAX_OUTPUT_BYTES and numbered:
             break
-        shown.append(f"{number:6d}→{cut}")
-    last = offset + len(shown) - 1
+        numbered.append(f"{number:6d}→{cut}")
+    last = offset + len(numbered) - 1
     if last < total:
         foot = f"(lines {offset} to {last} of {total}{' or more' * more}; read on with offset={last + 1})"
     else:
         foot = f"(end of the file, {total} line(s))" if not more else "(the file goes on, past what is read of one)"
-    return "\n".join([*shown, "", foot])
+    return "\n".join([*numbered, "", foot])

@@ -51,14 +51,14 @@ class Workspace:
     """
 
     def __init__(self, root: str | Path, *, hard_links: HardLinks = "inside", guard: bool = True) -> None:
-        self.given = Path(os.path.abspath(root))
-        self.root = self.given.resolve()
+        self.unresolved = Path(os.path.abspath(root))
+        self.root = self.unresolved.resolve()
         self.hard_links = hard_links
         self.guard = guard
         if os.open not in os.supports_dir_fd:
             raise OSError("the file tools need openat(2), which this system does not have")
         if not self.root.is_dir():
-            raise NotADirectoryError(f"the workspace {self.given} is not a folder: make it, or name another")
+            raise NotADirectoryError(f"the workspace {self.unresolved} is not a folder: make it, or name another")
 
     def __repr__(self) -> str:
         return f"Workspace({str(self.root)!r})"
@@ -69,10 +69,10 @@ class Workspace:
 
         `cwd` must itself be in the workspace.
         """
-        parts = parts_of(path, self.root, self.given)
+        parts = parts_of(path, self.root, self.unresolved)
         if cwd is not None and not path.startswith("/"):
-            parts = [*parts_of(cwd, self.root, self.given), *parts]
-        with spot_of(parts, path, self.root, self.given, make=make) as spot:
+            parts = [*parts_of(cwd, self.root, self.unresolved), *parts]
+        with spot_of(parts, path, self.root, self.unresolved, make=make) as spot:
             yield spot
 
     def read(self, path: str, cwd: str | None = None, *, limit: int | None = None) -> Seen:
@@ -83,10 +83,10 @@ class Workspace:
         with self.spot(path, cwd) as spot:
             fd = self.open(spot, path)
             with open(fd, "rb") as file:
-                found = os.fstat(fd)
+                info = os.fstat(fd)
                 data = file.read() if limit is None else file.read(limit + 1)
         more = limit is not None and len(data) > limit
-        return Seen(spot.path, data[:limit] if more else data, found, more)
+        return Seen(spot.path, data[:limit] if more else data, info, more)
 
     def read_whole(self, path: str, cwd: str | None = None) -> Seen:
         """Return the bytes of a file to change.
@@ -116,17 +116,17 @@ class Workspace:
         except OSError as error:
             raise type(error)(error.errno, error.strerror, path) if error.errno else error from None
         try:
-            found = os.fstat(fd)
-            check_regular(found, path)
-            self.check_links(found, path)
+            info = os.fstat(fd)
+            check_regular(info, path)
+            self.check_links(info, path)
         except BaseException:
             os.close(fd)
             raise
         return fd
 
-    def check_links(self, found: os.stat_result, path: str) -> None:
+    def check_links(self, info: os.stat_result, path: str) -> None:
         """Raise OutsideWorkspaceError for a file with a name outside."""
-        self.links().check(found, path)
+        self.links().check(info, path)
 
     def links(self) -> "Links":
         """Return the hard links of the workspace, to check several files."""
@@ -171,28 +171,28 @@ class Links:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def check(self, found: os.stat_result, path: str) -> None:
+    def check(self, info: os.stat_result, path: str) -> None:
         """Raise OutsideWorkspaceError for a file with a name outside."""
-        if found.st_nlink < 2 or self._workspace.hard_links == "any":
+        if info.st_nlink < 2 or self._workspace.hard_links == "any":
             return
-        if self._names[found.st_dev, found.st_ino] < found.st_nlink:
+        if self._names[info.st_dev, info.st_ino] < info.st_nlink:
             why = "has another name (a hard link) outside of the workspace"
             raise OutsideWorkspaceError(path, self._workspace.root, why)
 
     @cached_property
     def _names(self) -> Counter[tuple[int, int]]:
         with self._workspace.folder(".") as top:
-            found = (entry.stat for entry in Descent(top).entries())
-            return Counter((each.st_dev, each.st_ino) for each in found if each.st_nlink > 1)
+            stats = (entry.stat for entry in Descent(top).entries())
+            return Counter((each.st_dev, each.st_ino) for each in stats if each.st_nlink > 1)
 
 
-def check_regular(found: os.stat_result, path: str) -> None:
+def check_regular(info: os.stat_result, path: str) -> None:
     """Raise OSError for anything but a regular file."""
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(info.st_mode):
         raise IsADirectoryError(f"{path or 'the workspace itself'} is a folder")
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(info.st_mode):
         raise OSError(f"{path} was replaced by a link in the meantime")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(info.st_mode):
         raise OSError(f"{path} is a device, a pipe or a socket; only regular files are read and written")
 
 
@@ -233,10 +233,10 @@ def current_workspace() -> Workspace:
     try:
         root = current_environment().root
     except TaskError:
-        found = chosen if chosen is not None else Workspace(".")
+        workspace = chosen if chosen is not None else Workspace(".")
         if not is_tools_own:
-            pin("workspace", str(found.root))
-        return found
+            pin("workspace", str(workspace.root))
+        return workspace
     return chosen if chosen is not None and chosen.root == root else Workspace(root)
 
 

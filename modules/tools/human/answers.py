@@ -60,18 +60,20 @@ def _is_approval(prompt: HumanPrompt) -> bool:
 def _approvals(prompt: HumanPrompt, parameters: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Return the alternatives of an approval: words, or objects."""
     words, *others = _schemas(prompt.questions[0])
-    found: list[dict[str, Any]] = [{"title": word, "const": word} for word in words["enum"]]
-    found.append(_decided("deny", "deny, for a reason…", reason={"type": "string", "title": "Reason"}))
+    alternatives: list[dict[str, Any]] = [{"title": word, "const": word} for word in words["enum"]]
+    alternatives.append(_decided("deny", "deny, for a reason…", reason={"type": "string", "title": "Reason"}))
     if parameters is not None:
-        given = prompt.arguments or {}
+        arguments = prompt.arguments or {}
         members = {
-            name: {**schema, "default": given[name]} if name in given else schema
+            name: {**schema, "default": arguments[name]} if name in arguments else schema
             for name, schema in parameters.get("properties", {}).items()
         }
-        found.append(_decided("edit", "approve with other arguments…", arguments={**parameters, "properties": members}))
-        found.append(_decided("supply", "give the result instead…", result={"title": "Result"}))
+        alternatives.append(
+            _decided("edit", "approve with other arguments…", arguments={**parameters, "properties": members})
+        )
+        alternatives.append(_decided("supply", "give the result instead…", result={"title": "Result"}))
     plain = {"type": "object", "properties": {"decision": {"enum": words["enum"]}}, "required": ["decision"]}
-    return [*found, *others, {**plain, "deprecated": True}]
+    return [*alternatives, *others, {**plain, "deprecated": True}]
 
 
 def _decided(decision: str, title: str, **member: Any) -> dict[str, Any]:
@@ -93,8 +95,8 @@ def _schemas(question: HumanQuestion) -> list[dict[str, Any]]:
         texts = [_any_case(label) for label in question.labels] + [str(n + 1) for n in range(numbers)]
         more.append({"type": "string", "pattern": rf"^\s*(?:{'|'.join(texts)})\s*$"})
         more += [{"type": "boolean"}] if question.labels == list(APPROVALS) else []
-    found = [one, *({**each, "deprecated": True} for each in more)]
-    return [{"type": "array", "items": {"anyOf": found}, "minItems": 1}] if question.multiple else found
+    schemas = [one, *({**each, "deprecated": True} for each in more)]
+    return [{"type": "array", "items": {"anyOf": schemas}, "minItems": 1}] if question.multiple else schemas
 
 
 def _any_case(label: str) -> str:
@@ -108,21 +110,21 @@ def answer_of(prompt: HumanPrompt, response: HumanInputResponse) -> Any:
     if response.action == "cancel":
         return None
     if response.action != "submit":
-        found: dict[str, Any] = {"decision": response.action}
-        found |= {"arguments": response.arguments} if response.action == "edit" else {}
-        found |= {"result": response.result} if response.action == "supply" else {}
-        found |= {"reason": response.text} if response.action == "deny" and response.text else {}
-        found |= {"by": response.by} if response.by else {}
-        return found if len(found) > 1 else response.action
-    given = response.answers
-    if not given:
+        decision: dict[str, Any] = {"decision": response.action}
+        decision |= {"arguments": response.arguments} if response.action == "edit" else {}
+        decision |= {"result": response.result} if response.action == "supply" else {}
+        decision |= {"reason": response.text} if response.action == "deny" and response.text else {}
+        decision |= {"by": response.by} if response.by else {}
+        return decision if len(decision) > 1 else response.action
+    answers = response.answers
+    if not answers:
         if response.selected_option is not None:
-            given = [QuestionAnswer(selected_labels=[response.selected_option])]
+            answers = [QuestionAnswer(selected_labels=[response.selected_option])]
         else:
-            given = [QuestionAnswer(custom_text=response.text or "")]
-    if len(given) != len(prompt.questions):
-        raise ValueError(f"the prompt needs {len(prompt.questions)} answer(s), got {len(given)}")
-    values = [_value(question, answer) for question, answer in zip(prompt.questions, given, strict=True)]
+            answers = [QuestionAnswer(custom_text=response.text or "")]
+    if len(answers) != len(prompt.questions):
+        raise ValueError(f"the prompt needs {len(prompt.questions)} answer(s), got {len(answers)}")
+    values = [_value(question, answer) for question, answer in zip(prompt.questions, answers, strict=True)]
     return values[0] if len(values) == 1 else {str(n): value for n, value in enumerate(values, 1)}
 
 
@@ -159,14 +161,14 @@ def response_of(prompt: HumanPrompt, answer: Any) -> HumanInputResponse:
         texts = {name: None if text is None else str(text) for name, text in texts.items()}
         return HumanInputResponse(request_id=prompt.request_id, action=answer["decision"], **members, **texts)
     values = list(answer.values()) if isinstance(answer, Mapping) else [answer]
-    given = [_answer(question, value) for question, value in zip(prompt.questions, values, strict=True)]
-    first = given[0]
+    answers = [_answer(question, value) for question, value in zip(prompt.questions, values, strict=True)]
+    first = answers[0]
     action: Any = "submit"
     if prompt.kind == "approval" and first.text in APPROVALS:
         action = first.text
     option = first.selected_labels[0] if len(first.selected_labels) == 1 else None
     return HumanInputResponse(
-        request_id=prompt.request_id, action=action, answers=given, text=first.text, selected_option=option
+        request_id=prompt.request_id, action=action, answers=answers, text=first.text, selected_option=option
     )
 
 

@@ -28,8 +28,8 @@ def approval_text(name: str, args: Mapping[str, Any]) -> str:
     leaving = [text for argument, text in _LEAVING if args.get(argument) not in (None, False)]
     lines = [", ".join([f"Allow {name} in {printable(os.path.normpath(folder))}", *leaving]) + "?"]
     lines += [f"    {line}" for line in printable(command, lines=True).split("\n")]
-    shown = {_COMMANDS[name], "cwd", "network", "outside", "why"}
-    lines += [f"{printable(key)}: {value_text(value)}" for key, value in args.items() if key not in shown]
+    written = {_COMMANDS[name], "cwd", "network", "outside", "why"}
+    lines += [f"{printable(key)}: {value_text(value)}" for key, value in args.items() if key not in written]
     if args.get("why"):
         lines.append(f"The model's reason: {value_text(args['why'])}")
     return "\n".join(lines)

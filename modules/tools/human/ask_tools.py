@@ -67,7 +67,7 @@ async def ask_user(
     response = await put(prompt)
     if response.action == "cancel":
         raise UserCancelledError("the user did not answer")
-    return _told(prompt, response)
+    return _format_answers(prompt, response)
 
 
 @tool
@@ -84,8 +84,8 @@ async def confirm(
     fallback = "Yes" if default_yes else "No"
 
     def understand(answer: Any) -> str:
-        said = str(answer).strip().casefold()
-        return "Yes" if said in _YES else "No" if said in _NO else fallback
+        text = str(answer).strip().casefold()
+        return "Yes" if text in _YES else "No" if text in _NO else fallback
 
     question = HumanQuestion.model_validate(
         {"prompt": f"Confirm: {action}", "options": ["Yes", "No"], "custom": False, "default_option": fallback}
@@ -176,7 +176,7 @@ def _labelled(options: list[str] | list[HumanPromptOption] | None) -> list[Any]:
     return [each if isinstance(each, str) else each.model_dump() for each in options or []]
 
 
-def _told(prompt: HumanPrompt, response: HumanInputResponse) -> str:
+def _format_answers(prompt: HumanPrompt, response: HumanInputResponse) -> str:
     """Return the answer as text, a line for each question."""
     if len(prompt.questions) == 1:
         return response.action if response.action != "submit" else response.answers[0].text

@@ -89,8 +89,8 @@ async def put(
     answerer = _answerer(understand)
 
     async def on_wait(request: WaitRequest) -> Any:
-        shown = HumanPrompt.model_validate(request.details["details"])  # redacted, as in the trace
-        return UNANSWERED if answerer is None else answer_of(shown, await answerer(shown))
+        recorded = HumanPrompt.model_validate(request.details["details"])  # redacted, as in the trace
+        return UNANSWERED if answerer is None else answer_of(recorded, await answerer(recorded))
 
     document = prompt.model_dump(mode="json", exclude_defaults=True)
     try:

@@ -29,8 +29,8 @@ class Remembered(Generic[T]):
     def get(self, key: Hashable) -> T | None:
         """Return the value of a key, or None."""
         with self._lock:
-            found = self._values.get(key)
-        return None if found is None or found[0] == _here() else found[1]
+            entry = self._values.get(key)
+        return None if entry is None or entry[0] == _here() else entry[1]
 
     def keep(self, key: Hashable, value: T) -> None:
         """Keep a value."""

@@ -86,17 +86,17 @@ class BubblewrapSandbox(WalledSandbox):
         root = str(self.workspace.root)
         inside = {each for each in hidden if each.startswith(f"{root}/")}  # the workspace is mounted over these
         outside = _outermost(hidden - inside)
-        shown = {each: each for each in self.show}
+        visible = {each: each for each in self.show}
         if self.network and _below(_RESOLVER, hidden):
-            shown[_RESOLVER] = _RESOLVER
+            visible[_RESOLVER] = _RESOLVER
         tools = {} if home is None else toolchains(home, os.environ)
-        places = [root, *tools, *_python(hidden), *shown]
+        places = [root, *tools, *_python(hidden), *visible]
         binds = [*_ROOT, *_hidden(outside), *_OWN, *_own("/tmp", scratch / "tmp", root, places)]
         at_home = [] if home is None else [*_own(home, scratch / "home", root, places), *_read_only(tools)]
         is_inside = home is not None and _below(home, inside)
         binds += [*([] if is_inside else at_home), *_read_only(_python(outside)), "--bind", root, root]
         binds += [*_hidden(_outermost(inside)), *(at_home if is_inside else []), *_read_only(_python(inside))]
-        return [*binds, *_read_only(shown)]
+        return [*binds, *_read_only(visible)]
 
 
 def _own(place: str, folder: Path, root: str, mounts: Iterable[str]) -> list[str]:
@@ -106,16 +106,16 @@ def _own(place: str, folder: Path, root: str, mounts: Iterable[str]) -> list[str
     earlier command could put a link in its place, by which bubblewrap would leave the folder while it mounts.
     """
     binds = ["--bind", str(folder), place]
-    held: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for mount in mounts:
         if mount.startswith(f"{place}/") and (mount == root or not _below(mount, [root]) or _below(place, [root])):
             parts = os.path.relpath(mount, place).split("/")
-            held |= dict.fromkeys("/".join(parts[:n]) for n in range(1, len(parts)))
+            folders |= dict.fromkeys("/".join(parts[:n]) for n in range(1, len(parts)))
             last = folder.joinpath(*parts)
             _make_folders(folder, parts[:-1])
             if last.is_symlink():
                 last.unlink()
-    return binds + [part for each in held for part in ("--bind", str(folder / each), f"{place}/{each}")]
+    return binds + [part for each in folders for part in ("--bind", str(folder / each), f"{place}/{each}")]
 
 
 def _make_folders(folder: Path, parts: Iterable[str]) -> None:
@@ -187,10 +187,10 @@ def _hidden(paths: Iterable[str]) -> list[str]:
 
     Folders are empty, files cannot be opened, and sockets cannot be connected to.
     """
-    found: list[str] = []
+    mounts: list[str] = []
     for each in paths:
-        found += ["--tmpfs", each] if os.path.isdir(each) else ["--ro-bind", "/dev/null", each]
-    return found
+        mounts += ["--tmpfs", each] if os.path.isdir(each) else ["--ro-bind", "/dev/null", each]
+    return mounts
 
 
 def _python(hidden: Iterable[str]) -> dict[str, str]:

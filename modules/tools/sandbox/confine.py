@@ -90,8 +90,8 @@ def _checked(result: int, what: str) -> int:
 
 
 if __name__ == "__main__":
-    with open(int(sys.argv[1]), "rb") as given:
-        confine(**marshal.load(given))
+    with open(int(sys.argv[1]), "rb") as file:
+        confine(**marshal.load(file))
     try:
         os.execvp(sys.argv[2], sys.argv[2:])
     except OSError as error:

@@ -50,7 +50,7 @@ class DockerSandbox(WalledSandbox):
         if shutil.which("docker") is None:
             return "docker is not installed"
         try:
-            asked = subprocess.run(
+            inspected = subprocess.run(
                 ["docker", "image", "inspect", image, "--format", "{{.Id}}"],
                 capture_output=True,
                 text=True,
@@ -59,7 +59,7 @@ class DockerSandbox(WalledSandbox):
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"docker does not answer: {error}"
-        return None if asked.returncode == 0 else f"docker cannot run {image}: {asked.stderr.strip()}"
+        return None if inspected.returncode == 0 else f"docker cannot run {image}: {inspected.stderr.strip()}"
 
     @property
     def python(self) -> Sequence[str]:

@@ -74,9 +74,9 @@ class LandlockSandbox(WalledSandbox):
         for place in tools:
             if place.startswith(f"{home}/"):
                 _link(own / "home", Path(place).relative_to(home), place)
-        shown = [*tools.values(), *self.show, *map(str, python_folders()), sys.prefix]
+        visible = [*tools.values(), *self.show, *map(str, python_folders()), sys.prefix]
         rules = {
-            "read": [*_readable("/", self.hidden() | {"/dev"}), *shown],
+            "read": [*_readable("/", self.hidden() | {"/dev"}), *visible],
             "write": [str(root), str(own / "tmp"), str(own / "home"), *_DEVICES],
             "network": self.network,
         }

@@ -43,10 +43,10 @@ class Limits:
         sets = [text.format(value) for text, value in each if value]
         return ["/bin/sh", "-c", f'{" && ".join(sets)} && exec "$@"', "sh", *argv] if sets else list(argv)
 
-    def timeout(self, asked: float | None) -> float | None:
-        """Return the time limit of a command that requests `asked` seconds."""
-        given = [each for each in (asked, self.seconds) if each is not None]
-        return min(given) if given else None
+    def timeout(self, requested: float | None) -> float | None:
+        """Return the time limit of a command that requests `requested` seconds."""
+        limits = [each for each in (requested, self.seconds) if each is not None]
+        return min(limits) if limits else None
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,8 @@ class LocalSandbox:
             folder = self.workspace.root / spot.path
         if self.workspace.kind(cwd or ".") != "folder":
             raise NotADirectoryError(f"there is no folder {cwd}")
-        given = stdin.encode("utf-8", "replace") if isinstance(stdin, str) else stdin
-        command = SandboxCommand(folder, given)
+        data = stdin.encode("utf-8", "replace") if isinstance(stdin, str) else stdin
+        command = SandboxCommand(folder, data)
         scratch = current_scratch(self._scratch)
 
         def work() -> Finished:

@@ -38,17 +38,17 @@ def _identity(root: Path) -> dict[str, str]:
 
     Commands do not see git's configuration in home.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for name in ("name", "email"):
         try:
-            said = subprocess.run(
+            value = subprocess.run(
                 ["git", "config", f"user.{name}"], cwd=root, capture_output=True, text=True, timeout=10, check=False
             ).stdout.strip()
         except (OSError, subprocess.TimeoutExpired):
-            said = ""
-        if said:
-            found |= {f"GIT_{who}_{name.upper()}": said for who in ("AUTHOR", "COMMITTER")}
-    return found
+            value = ""
+        if value:
+            variables |= {f"GIT_{who}_{name.upper()}": value for who in ("AUTHOR", "COMMITTER")}
+    return variables
 
 
 def hint_for(output: str, *, network: bool) -> str | None:

@@ -88,7 +88,7 @@ def address_of(host: str) -> Address | None:
 
 def meant_by(address: Address) -> set[Address]:
     """Return the address, and the IPv4 address inside it, if any."""
-    found: set[Address] = {address}
+    addresses: set[Address] = {address}
     if isinstance(address, IPv6Address):
         inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
         last = IPv4Address(int(address) & 0xFFFFFFFF)
@@ -99,10 +99,10 @@ def meant_by(address: Address) -> set[Address]:
                 last,
                 IPv4Address(((int(address) >> 48) & 0xFFFF0000 | (int(address) >> 40) & 0xFFFF) & 0xFFFFFFFF),
             ]
-        found.update(each for each in inner if each is not None)
-    if any(each.is_unspecified for each in found):  # this machine
-        found |= {IPv4Address("127.0.0.1"), IPv6Address("::1")}
-    return found
+        addresses.update(each for each in inner if each is not None)
+    if any(each.is_unspecified for each in addresses):  # this machine
+        addresses |= {IPv4Address("127.0.0.1"), IPv6Address("::1")}
+    return addresses
 
 
 def is_metadata(address: Address) -> bool:

@@ -65,21 +65,21 @@ class _Socket:
 
 def resolved(host: str, port: int, deadline: Deadline) -> list[Address]:
     """Return the addresses of a host; raise OSError or TimeoutError."""
-    found: list[Any] = []
+    outcome: list[Any] = []
 
     def ask() -> None:
         try:
-            found.append([each[4][0] for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
+            outcome.append([each[4][0] for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)])
         except Exception as error:  # noqa: BLE001 - raised below; without an answer, the wait would last to the deadline
-            found.append(error)
+            outcome.append(error)
 
     thread = threading.Thread(target=ask, daemon=True)  # getaddrinfo has no timeout and cannot be stopped
     thread.start()
-    while not found:
+    while not outcome:
         thread.join(deadline.left())
-    if isinstance(found[0], Exception):
-        raise OSError(f"{host} has no address: {str(found[0]) or type(found[0]).__name__}")
-    addresses = [address_of(str(each).partition("%")[0]) for each in found[0]]
+    if isinstance(outcome[0], Exception):
+        raise OSError(f"{host} has no address: {str(outcome[0]) or type(outcome[0]).__name__}")
+    addresses = [address_of(str(each).partition("%")[0]) for each in outcome[0]]
     return list(dict.fromkeys(each for each in addresses if each is not None))
 
 

@@ -8,7 +8,7 @@ from .fetch_tool import FetchError, page
 
 MOST_URLS = 5
 _SECONDS = 30
-_MOST_SHOWN = 10_000
+_MAX_CHARACTERS = 10_000
 
 
 @tool
@@ -23,7 +23,7 @@ def web_extract(urls: Annotated[list[str], "The URLs of the pages, at most 5"]) 
     parts = []
     for url in urls:
         try:
-            text = page(url, "markdown", _SECONDS, _MOST_SHOWN)
+            text = page(url, "markdown", _SECONDS, _MAX_CHARACTERS)
         except (FetchError, ValueError) as error:
             text = f"[It could not be fetched: {error}]"
         parts.append(f"## {url}\n\n{text}")

@@ -22,7 +22,7 @@ from .connection import Deadline, request
 
 MOST_BYTES = 5_000_000
 """The largest number of bytes read of a page."""
-MOST_SHOWN = 50_000
+MAX_CHARACTERS = 50_000
 """The largest number of characters returned of a page."""
 MOST_SECONDS = 120
 MOST_REDIRECTS = 10
@@ -50,7 +50,7 @@ def fetch(
 
     At most 5 MB are read and 50,000 characters returned. Pictures and other files without text are refused.
     """
-    return page(url, format, timeout, MOST_SHOWN)
+    return page(url, format, timeout, MAX_CHARACTERS)
 
 
 def page(url: str, format: Literal["markdown", "text", "html"], timeout: int, most: int) -> str:
@@ -154,8 +154,8 @@ def _once(url: str, deadline: Deadline) -> "_Page | str":
             return _Page(body.data, kind)
     finally:
         close()
-    shown = body.data[:_MOST_OF_ERROR].decode("utf-8", "replace")
-    text = markdown.to_text(shown) if "html" in kind else shown
+    raw = body.data[:_MOST_OF_ERROR].decode("utf-8", "replace")
+    text = markdown.to_text(raw) if "html" in kind else raw
     raise FetchError(f"{url} answers {answer.status} {answer.reason}: {text[:500]}".rstrip(": "))
 
 
@@ -208,8 +208,8 @@ def _is_text(kind: str, data: bytes) -> bool:
 
 
 def _decoded(data: bytes, kind: str) -> str:
-    told = _CHARSET.search(kind) or _CHARSET.search(data[:2048].decode("ascii", "replace"))
-    for name in (told[1] if told else "utf-8", "utf-8"):
+    charset = _CHARSET.search(kind) or _CHARSET.search(data[:2048].decode("ascii", "replace"))
+    for name in (charset[1] if charset else "utf-8", "utf-8"):
         try:
             if codecs.lookup(name).name in _NOT_DECODED:
                 continue

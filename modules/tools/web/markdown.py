@@ -67,7 +67,7 @@ class _Writer(HTMLParser):
             self._skipping += 1
         if self._skipping:
             return
-        given = dict(attrs)
+        attributes = dict(attrs)
         if tag in _HEADINGS:
             self._put("\n\n" + ("" if self._plain else f"{_HEADINGS[tag]} "))
         elif tag in _BLOCKS:
@@ -90,10 +90,10 @@ class _Writer(HTMLParser):
         elif tag in _MARKS and not self._pre and not self._plain:
             self._put(_MARKS[tag])
         elif tag == "a":
-            self._links.append(given.get("href"))
-            self._put("" if self._plain or not given.get("href") else "[")
-        elif tag == "img" and not self._plain and given.get("src"):
-            self._put(f"![{given.get('alt') or ''}]({urljoin(self._base, given['src'] or '')})")
+            self._links.append(attributes.get("href"))
+            self._put("" if self._plain or not attributes.get("href") else "[")
+        elif tag == "img" and not self._plain and attributes.get("src"):
+            self._put(f"![{attributes.get('alt') or ''}]({urljoin(self._base, attributes['src'] or '')})")
         elif tag == "tr":
             self._put("\n")
             self._cells = 0

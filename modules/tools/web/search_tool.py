@@ -22,7 +22,7 @@ VARIABLE = "REFOLD_SEARCH_URL"
 """The environment variable with the URL of a SearXNG or compatible server, such as http://localhost:8888."""
 MOST_RESULTS = 10
 _SECONDS = 30
-_MOST_TOLD = 500
+_MAX_TEXT = 500
 
 
 class SearchError(ExternalError, RuntimeError):
@@ -70,14 +70,14 @@ def searxng(url: str) -> SearchBackend:
         raise ValueError(f"{url!r} is not a URL of a search engine; it must start with http:// or https://")
 
     def search(query: str, most: int) -> list[SearchResult]:
-        asked = f"{url.rstrip('/')}/search?{urlencode({'q': query, 'format': 'json'})}"
+        address = f"{url.rstrip('/')}/search?{urlencode({'q': query, 'format': 'json'})}"
         try:
-            data, _, _ = got(asked, _SECONDS)
+            data, _, _ = got(address, _SECONDS)
         except FetchError as error:
             raise SearchError(f"the search engine could not be reached: {error}") from error
         try:
-            found = json.loads(data)["results"]
-            return [_result(one) for one in found[:most]]
+            results = json.loads(data)["results"]
+            return [_result(one) for one in results[:most]]
         except (ValueError, KeyError, TypeError) as error:
             raise SearchError(
                 f"the answer of {url} is not a list of results; check that the server allows JSON"
@@ -101,8 +101,8 @@ def web_search(
     if num_results < 1:
         raise ValueError(f"num_results must be from 1 to {MOST_RESULTS}, got {num_results}")
     results = _backend()(query, min(num_results, MOST_RESULTS))[: min(num_results, MOST_RESULTS)]
-    told = [f"{n}. {one.title}\n   {one.url}\n   {one.text}".rstrip() for n, one in enumerate(results, 1)]
-    return "\n".join(told) or f"Nothing was found for {query!r}."
+    lines = [f"{n}. {one.title}\n   {one.url}\n   {one.text}".rstrip() for n, one in enumerate(results, 1)]
+    return "\n".join(lines) or f"Nothing was found for {query!r}."
 
 
 def _backend() -> SearchBackend:
@@ -119,4 +119,4 @@ def _backend() -> SearchBackend:
 
 def _result(document: Any) -> SearchResult:
     text = " ".join(to_text(str(document.get("content") or "")).split())
-    return SearchResult(str(document.get("title") or document["url"]), str(document["url"]), text[:_MOST_TOLD])
+    return SearchResult(str(document.get("title") or document["url"]), str(document["url"]), text[:_MAX_TEXT])

@@ -29,8 +29,8 @@ class FileEntry:
             fd = os.open(self.name, FILE_FLAGS, dir_fd=self.folder)
         except OSError:
             return None
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != (self.stat.st_dev, self.stat.st_ino):
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode) or (info.st_dev, info.st_ino) != (self.stat.st_dev, self.stat.st_ino):
             os.close(fd)
             return None
         return fd
@@ -73,14 +73,14 @@ class Descent:
         for name in sorted(self._listed()):
             path = f"{self._path}/{name}" if self._path else name
             try:
-                found = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+                info = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
             except OSError:
                 continue
-            if stat.S_ISDIR(found.st_mode) and name not in self._passed_over:
+            if stat.S_ISDIR(info.st_mode) and name not in self._passed_over:
                 if len(os.fsencode(path)) < MAX_BYTES:  # the system accepts no longer path
                     folders.append(name)
-            elif stat.S_ISREG(found.st_mode):
-                yield FileEntry(path, name, self._fd, found)
+            elif stat.S_ISREG(info.st_mode):
+                yield FileEntry(path, name, self._fd, info)
         self._names = folders[::-1]
 
     def _listed(self) -> list[str]:
@@ -119,5 +119,5 @@ class Descent:
 
 
 def _identity(fd: int) -> tuple[int, int]:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino

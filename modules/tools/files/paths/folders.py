@@ -196,8 +196,8 @@ def _events(fd: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _identity(root: Path) -> tuple[int, int]:
-    found = os.stat(root)
-    return found.st_dev, found.st_ino
+    info = os.stat(root)
+    return info.st_dev, info.st_ino
 
 
 def _forget() -> None:

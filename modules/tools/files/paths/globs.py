@@ -79,7 +79,7 @@ def _unfolded(glob: str, whole: str) -> list[str]:
 
     `a**b` crosses folders too, so it becomes `a*b` and `a*/**/*b`.
     """
-    found = [""]
+    globs = [""]
     for number, part in enumerate(glob.split("/")):
         ways = [part]
         if "**" in part and part != "**":
@@ -91,10 +91,10 @@ def _unfolded(glob: str, whole: str) -> list[str]:
                     ways = [each for way in ways for each in (f"{way}*", f"{way}*/**/*")]
                 if len(ways) > _MOST:
                     raise ValueError(f"{whole!r:.80} expands to too many patterns")
-        found = [f"{head}/{way}" if number else way for head in found for way in ways]
-        if len(found) > _MOST:
+        globs = [f"{head}/{way}" if number else way for head in globs for way in ways]
+        if len(globs) > _MOST:
             raise ValueError(f"{whole!r:.80} expands to too many patterns")
-    return found
+    return globs
 
 
 def _alternatives(glob: str) -> list[str]:

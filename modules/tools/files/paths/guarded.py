@@ -47,8 +47,8 @@ class GuardedError(TaskError, PermissionError):
 
 def python_folders() -> list[Path]:
     """Return the folders of the Python that runs refold, links resolved."""
-    given = (sys.prefix, sys.base_prefix, sys.exec_prefix)
-    return list(dict.fromkeys(Path(os.path.realpath(each)) for each in given))
+    folders = (sys.prefix, sys.base_prefix, sys.exec_prefix)
+    return list(dict.fromkeys(Path(os.path.realpath(each)) for each in folders))
 
 
 def why_guarded(root: Path, path: str) -> str | None:
@@ -80,8 +80,8 @@ def why_guarded(root: Path, path: str) -> str | None:
 
 def guarded_folders(root: Path, *, targets: bool = True) -> dict[Path, str | None]:
     """Return the existing guarded paths, each link with its target."""
-    found = guarded_paths(root, targets=targets)
-    return {each: os.readlink(each) if each.is_symlink() else None for each in found if os.path.lexists(each)}
+    paths = guarded_paths(root, targets=targets)
+    return {each: os.readlink(each) if each.is_symlink() else None for each in paths if os.path.lexists(each)}
 
 
 def guarded_paths(root: Path, *, targets: bool = True) -> set[Path]:
@@ -90,19 +90,19 @@ def guarded_paths(root: Path, *, targets: bool = True) -> set[Path]:
     They are folders, and files that are run, or that point to a repository elsewhere. With `targets`, the paths to
     which links and such files point are guarded as well, even if they do not exist yet.
     """
-    found = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
+    paths = {folder for folder in python_folders() if folder != root and folder.is_relative_to(root)}
     for folder, names in marked_folders(root, _is_marked).items():
         for name in names:
             plain, path = plain_name(name), folder / name
             if plain == ".git" or plain in _RUN_BY_OTHERS:
-                found.add(path)
+                paths.add(path)
                 led_to = _led_to(path) if targets else ()
-                found.update(each for each in led_to if each != root and each.is_relative_to(root))
+                paths.update(each for each in led_to if each != root and each.is_relative_to(root))
             elif plain == ".refold" and (path / "capabilities").is_dir():
-                found.add(path / "capabilities")
+                paths.add(path / "capabilities")
         if folder != root and _is_git_directory(names):
-            found.add(folder)
-    return found
+            paths.add(folder)
+    return paths
 
 
 def set_aside(root: Path, made: Collection[Path]) -> list[Path]:
@@ -153,15 +153,15 @@ def _led_to(path: Path) -> Sequence[Path]:
 
     The `.git` of a worktree or a submodule is such a file.
     """
-    found = [path.resolve()] if path.is_symlink() else []
+    folders = [path.resolve()] if path.is_symlink() else []
     try:
         text = path.read_text("utf-8", "surrogateescape") if path.is_file() and path.stat().st_size < 10_000 else ""
         if text.startswith("gitdir:"):
             folder = (path.parent / text.removeprefix("gitdir:").strip()).resolve()
-            found.append(folder)
+            folders.append(folder)
             common = folder / "commondir"
             if common.is_file():
-                found.append((folder / common.read_text("utf-8", "surrogateescape").strip()).resolve())
+                folders.append((folder / common.read_text("utf-8", "surrogateescape").strip()).resolve())
     except (OSError, ValueError):
         pass
-    return found
+    return folders

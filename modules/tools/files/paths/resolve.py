@@ -50,10 +50,10 @@ class Spot:
     made: list[tuple[int, str]] = field(default_factory=list)
 
 
-def parts_of(path: str, root: Path, given: Path) -> list[str]:
+def parts_of(path: str, root: Path, unresolved: Path) -> list[str]:
     """Return the components of a path from the root on.
 
-    `given` is the root as the user named it, before its links were resolved. Raises OutsideWorkspaceError for an
+    `unresolved` is the root as the user named it, before its links were resolved. Raises OutsideWorkspaceError for an
     absolute path elsewhere, and OSError for a path that is too long.
     """
     if "\0" in path:
@@ -67,7 +67,7 @@ def parts_of(path: str, root: Path, given: Path) -> list[str]:
     if not path.startswith("/"):
         return _split(path)
     parts = _split(path)
-    for base in (root, given):
+    for base in (root, unresolved):
         above = _split(str(base))
         if parts[: len(above)] == above:
             return parts[len(above) :]
@@ -79,7 +79,7 @@ def _split(path: str) -> list[str]:
 
 
 @contextmanager
-def spot_of(parts: Sequence[str], shown: str, root: Path, given: Path, *, make: bool = False) -> Iterator[Spot]:
+def spot_of(parts: Sequence[str], original: str, root: Path, unresolved: Path, *, make: bool = False) -> Iterator[Spot]:
     """Yield the spot of a path's components, open until the block ends.
 
     If `make` is true, missing folders on the way are made.
@@ -89,7 +89,7 @@ def spot_of(parts: Sequence[str], shown: str, root: Path, given: Path, *, make: 
         OSError: a folder on the way is missing, or is not a folder.
     """
     with ExitStack() as open_folders:
-        walk = _Walk(shown, root, given, open_folders, make)
+        walk = _Walk(original, root, unresolved, open_folders, make)
         try:
             spot = walk.to(parts)
         except BaseException:
@@ -101,8 +101,8 @@ def spot_of(parts: Sequence[str], shown: str, root: Path, given: Path, *, make: 
 class _Walk:
     """The open folders on the way to a spot."""
 
-    def __init__(self, shown: str, root: Path, given: Path, stack: ExitStack, make: bool) -> None:
-        self._shown, self._root, self._given, self._make = shown, root, given, make
+    def __init__(self, original: str, root: Path, unresolved: Path, stack: ExitStack, make: bool) -> None:
+        self._original, self._root, self._unresolved, self._make = original, root, unresolved, make
         self._stack = stack
         self._fds = [self._opened(os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0)))]
         self._names: list[str] = []
@@ -128,7 +128,7 @@ class _Walk:
                 last = None
             if part == "..":
                 if not self._names:
-                    raise OutsideWorkspaceError(self._shown, self._root, "leads out of the workspace")
+                    raise OutsideWorkspaceError(self._original, self._root, "leads out of the workspace")
                 self._names.pop()
                 self._fds.pop()
                 continue
@@ -138,7 +138,7 @@ class _Walk:
                 continue
             links += 1
             if links > MAX_LINKS:
-                raise OutsideWorkspaceError(self._shown, self._root, "cannot be followed: its links form a loop")
+                raise OutsideWorkspaceError(self._original, self._root, "cannot be followed: its links form a loop")
             todo.extendleft(reversed(self._led_to(target)))
         if last is None and self._names:
             last = self._names.pop()
@@ -153,13 +153,13 @@ class _Walk:
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.ENOENT):
                 return None
-            raise _named(error, self._shown) from None
+            raise _named(error, self._original) from None
 
     def _led_to(self, target: str) -> list[str]:
         try:
-            parts = parts_of(target, self._root, self._given)
+            parts = parts_of(target, self._root, self._unresolved)
         except OutsideWorkspaceError:
-            raise OutsideWorkspaceError(self._shown, self._root, "leads out of the workspace, by a link") from None
+            raise OutsideWorkspaceError(self._original, self._root, "leads out of the workspace, by a link") from None
         if target.startswith("/"):
             del self._fds[1:], self._names[:]
         return parts
@@ -167,7 +167,7 @@ class _Walk:
     def _into(self, part: str) -> None:
         folder = self._fds[-1]
         if len(self._names) >= MAX_DEPTH:
-            raise OSError(errno.ENAMETOOLONG, f"more than {MAX_DEPTH} folders deep", f"{self._shown[:80]}...")
+            raise OSError(errno.ENAMETOOLONG, f"more than {MAX_DEPTH} folders deep", f"{self._original[:80]}...")
         try:
             try:
                 fd = os.open(part, FOLDER_FLAGS, dir_fd=folder)
@@ -178,11 +178,11 @@ class _Walk:
                 self._made.append((folder, part))
                 fd = os.open(part, FOLDER_FLAGS, dir_fd=folder)
         except OSError as error:
-            raise _named(error, self._shown) from None
+            raise _named(error, self._original) from None
         self._fds.append(self._opened(fd))
         self._names.append(part)
 
 
-def _named(error: OSError, shown: str) -> OSError:
+def _named(error: OSError, original: str) -> OSError:
     """Return the error with the path as the caller gave it."""
-    return type(error)(error.errno, error.strerror, shown)
+    return type(error)(error.errno, error.strerror, original)

@@ -35,27 +35,27 @@ def hidden_paths(environ: Mapping[str, str], root: Path) -> set[str]:
 
     Commands see them empty or not at all. `root` is the workspace.
     """
-    found = {os.path.realpath(each) for each in FOLDERS}
+    paths = {os.path.realpath(each) for each in FOLDERS}
     for home in _homes(environ):
         if any(os.path.commonpath((home, each)) == home for each in (*_OF_THE_SYSTEM, str(root))):
-            found.update(f"{home.rstrip('/')}/{name}" for name in _SECRET)
+            paths.update(f"{home.rstrip('/')}/{name}" for name in _SECRET)
         else:
-            found.add(home)
-    found.update(each for each in scratch_folders() if not any(each.startswith(f"{top}/") for top in found))
-    found.update(_unreadable())
-    found.update(_sockets(environ))
-    return {each for each in found if each != "/" and not os.path.islink(each) and os.path.exists(each)}
+            paths.add(home)
+    paths.update(each for each in scratch_folders() if not any(each.startswith(f"{top}/") for top in paths))
+    paths.update(_unreadable())
+    paths.update(_sockets(environ))
+    return {each for each in paths if each != "/" and not os.path.islink(each) and os.path.exists(each)}
 
 
 def _homes(environ: Mapping[str, str]) -> set[str]:
     """Return the current user's homes, by system and by variables."""
-    found = [environ.get("HOME")]
+    homes = [environ.get("HOME")]
     with suppress(KeyError):
-        found.append(pwd.getpwuid(os.getuid()).pw_dir)
+        homes.append(pwd.getpwuid(os.getuid()).pw_dir)
     for name in ("SUDO_USER", "USER", "LOGNAME"):
         with suppress(KeyError):
-            found.append(pwd.getpwnam(environ[name]).pw_dir)
-    return {os.path.realpath(each) for each in found if each and os.path.isabs(each) and os.path.isdir(each)}
+            homes.append(pwd.getpwnam(environ[name]).pw_dir)
+    return {os.path.realpath(each) for each in homes if each and os.path.isabs(each) and os.path.isdir(each)}
 
 
 @lru_cache(maxsize=1)
@@ -70,10 +70,10 @@ def _unreadable() -> Collection[str]:
 def _not_for_all(folder: str, depth: int) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
-            found = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+            listed = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
     except OSError:
         return
-    for path, mode in found:
+    for path, mode in listed:
         if stat.S_ISDIR(mode):
             if not mode & stat.S_IXOTH:
                 yield path

@@ -27,16 +27,16 @@ def toolchains(home: str, environ: Mapping[str, str]) -> dict[str, str]:
     They are those of `PATH` and the known ones, if they exist.
     """
     named = [os.path.normpath(each) for each in environ.get("PATH", "").split(":") if os.path.isabs(each)]
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for place in [*named, *(f"{home}/{each}" for each in _KNOWN)]:
-        if place.startswith(f"{home}/") and os.path.isdir(place) and _may_be_shown(home, place):
+        if place.startswith(f"{home}/") and os.path.isdir(place) and _is_visible(home, place):
             real = os.path.realpath(place)
-            if _may_be_shown(home, real, elsewhere=True):
-                found[place] = real
-    return {place: found[place] for place in sorted(found, key=lambda each: Path(each).parts)}
+            if _is_visible(home, real, elsewhere=True):
+                folders[place] = real
+    return {place: folders[place] for place in sorted(folders, key=lambda each: Path(each).parts)}
 
 
-def _may_be_shown(home: str, place: str, *, elsewhere: bool = False) -> bool:
+def _is_visible(home: str, place: str, *, elsewhere: bool = False) -> bool:
     below = os.path.relpath(place, home)
     if below == ".." or below.startswith("../"):
         return elsewhere and not f"{home}/".startswith(f"{place}/")
