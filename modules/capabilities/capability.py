@@ -60,12 +60,12 @@ class Capability:
     @property
     def component_health(self) -> list[ComponentHealth]:
         """The health of each part since loading; MCP servers' current health."""
-        found = list(self._health)
+        entries = list(self._health)
         for name, client in (self.mcp.clients if self.mcp is not None else {}).items():
             failed = client.status in (MCPStatus.FAILED, MCPStatus.NEEDS_AUTH)
             status = "error" if failed else "ok"
-            found.append(ComponentHealth("mcp", name, status, client.error if failed else None, client.status.value))  # type: ignore[arg-type]
-        return found
+            entries.append(ComponentHealth("mcp", name, status, client.error if failed else None, client.status.value))  # type: ignore[arg-type]
+        return entries
 
     def apply(self, agent: Agent, *, as_agent: str | None = None) -> Agent:
         """Return a copy of the agent with the capability's contents.
@@ -123,7 +123,7 @@ def _whole(tools: Sequence[Any]) -> list[AnyTool | Toolset]:
     """
     from ..agent.tools.as_tools import as_tools
 
-    found: list[AnyTool | Toolset] = []
+    whole: list[AnyTool | Toolset] = []
     for item in tools:
-        found += [item] if isinstance(item, Tool | Toolset) else as_tools(item)
-    return found
+        whole += [item] if isinstance(item, Tool | Toolset) else as_tools(item)
+    return whole

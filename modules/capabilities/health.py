@@ -49,7 +49,7 @@ class Health:
 
     def left_out(self, kind: str, name: str, why: str | BaseException) -> None:
         """Record and log that a part is left out."""
-        self._tell(ComponentHealth(kind, name, "error", told(why)), "is left out")
+        self._tell(ComponentHealth(kind, name, "error", format_error(why)), "is left out")
 
     def degraded(self, kind: str, name: str, why: str, detail: str | None = None) -> None:
         """Record and log that a part is degraded."""
@@ -60,6 +60,6 @@ class Health:
         log.warning("capability %r: %s %s %s: %s", self._capability, entry.kind, entry.name, what, entry.error)
 
 
-def told(why: str | BaseException) -> str:
+def format_error(why: str | BaseException) -> str:
     """Return an error as text, with its class."""
     return why if isinstance(why, str) else f"{type(why).__name__}: {why}"

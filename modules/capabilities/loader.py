@@ -56,13 +56,13 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
         mcp=servers_of(manifest.name, manifest.mcp, places, health),
         _health=health.entries,
     )
-    found = bool(capability.component_health)
+    has_parts = bool(capability.component_health)
     for name in stand_ins:
         health.ok("imports", name, "refold has no such name: using it raises NotInRefoldError")
     for key in NOT_HERE:
         if getattr(manifest, key):
             health.ok(key, key, "kept in the manifest; refold does not use it")
-    if not found:
+    if not has_parts:
         raise CapabilityError(folder, "there is nothing in it: no tools, hooks, policies, skills, agents, MCP servers")
     _check_agents(capability, health)
     return capability
@@ -71,7 +71,7 @@ def load_capability(path: Path | str, *, bundled: bool = False) -> Capability:
 def _skills(
     paths: list[str] | None, namespace: tuple[str, ...], places: CapabilityFiles, health: Health
 ) -> list[Skill]:
-    found: dict[str, Skill] = {}
+    skills: dict[str, Skill] = {}
     for path in places.files("skills", paths, lambda file: file.name == _SKILL):
         file = places.relative(path)
         try:
@@ -80,15 +80,15 @@ def _skills(
             health.left_out("skills", file, error)
             continue
         skill.source, skill.namespace = ("bundled" if not namespace else "python"), namespace
-        if found.setdefault(skill.name, skill) is skill:
+        if skills.setdefault(skill.name, skill) is skill:
             health.ok("skills", skill.name, file)
         else:
             health.left_out("skills", file, f"there is a skill {skill.name!r} already")
-    return list(found.values())
+    return list(skills.values())
 
 
 def _agents(paths: list[str] | None, places: CapabilityFiles, health: Health) -> dict[str, CapabilityAgent]:
-    found: dict[str, CapabilityAgent] = {}
+    agents: dict[str, CapabilityAgent] = {}
     for path in places.files("agents", paths, lambda file: file.suffix == ".md"):
         file = places.relative(path)
         try:
@@ -96,13 +96,13 @@ def _agents(paths: list[str] | None, places: CapabilityFiles, health: Health) ->
         except (ValueError, OSError) as error:
             health.left_out("agents", file, error)
             continue
-        if found.setdefault(agent.name, agent) is not agent:
+        if agents.setdefault(agent.name, agent) is not agent:
             health.left_out("agents", file, f"there is an agent {agent.name!r} already")
         elif agent.engine not in (None, "refold"):
             health.degraded("agents", agent.name, f"it asks for the engine {agent.engine!r}; refold runs it", file)
         else:
             health.ok("agents", agent.name, file)
-    return found
+    return agents
 
 
 def _check_agents(capability: Capability, health: Health) -> None:

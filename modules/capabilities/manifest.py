@@ -19,10 +19,10 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
-def _matching(pattern: re.Pattern[str], told: str) -> AfterValidator:
+def _matching(pattern: re.Pattern[str], expected: str) -> AfterValidator:
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{text[:100]!r} is not {told}")
+            raise ValueError(f"{text[:100]!r} is not {expected}")
         return text
 
     return AfterValidator(check)
@@ -106,7 +106,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate({str(key): value for key, value in document.items()})
     except ValidationError as error:
-        raise CapabilityError(path, *map(_told, error.errors(include_url=False))) from None
+        raise CapabilityError(path, *map(_format_problem, error.errors(include_url=False))) from None
     known = [field.alias or name for name, field in Manifest.model_fields.items()]
     for key in manifest.model_extra or {}:
         near = get_close_matches(key, known, 1)
@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def _told(error: Any) -> str:
+def _format_problem(error: Any) -> str:
     where = ".".join(map(str, error["loc"]))
     if error["type"] == "missing":
         return f"{where} is missing"

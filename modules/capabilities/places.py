@@ -30,18 +30,18 @@ class CapabilityFiles:
 
         Raises CapabilityError for a path that leads out of the folder.
         """
-        found = []
+        listed = []
         for text in paths:
             path = Path(os.path.normpath(self.root / text))
             try:
                 is_inside = path.is_relative_to(self.root) and self.is_inside(path)
             except ValueError as error:  # a NUL, or half a surrogate pair
-                told = f"{kind}: {text!r} cannot be a path: {error}"
-                raise CapabilityError(self.root / MANIFEST, told) from None
+                problem = f"{kind}: {text!r} cannot be a path: {error}"
+                raise CapabilityError(self.root / MANIFEST, problem) from None
             if not is_inside:
                 raise CapabilityError(self.root / MANIFEST, f"{kind}: {text!r} leads out of the capability's folder")
-            found.append(path)
-        return found
+            listed.append(path)
+        return listed
 
     def files(self, kind: str, paths: Sequence[str] | None, wanted: Wanted) -> list[Path]:
         """Return the files of a kind; none for an empty list.
@@ -51,19 +51,19 @@ class CapabilityFiles:
         """
         if paths is not None and not paths:
             return []
-        found: dict[Path, None] = {}
+        files: dict[Path, None] = {}
         for path in (self.root / kind, *self.listed(kind, paths or ())):
             if path.is_dir():
-                found.update(dict.fromkeys(self._below(kind, path, wanted)))
+                files.update(dict.fromkeys(self._below(kind, path, wanted)))
             elif path.exists():
-                self._add(kind, path, wanted, found)
+                self._add(kind, path, wanted, files)
             elif path != self.root / kind:
                 self._health.left_out(kind, self.relative(path), "there is no such file")
-        return list(found)
+        return list(files)
 
-    def _add(self, kind: str, path: Path, wanted: Wanted, found: dict[Path, None]) -> None:
+    def _add(self, kind: str, path: Path, wanted: Wanted, files: dict[Path, None]) -> None:
         if wanted(path):
-            found[path] = None
+            files[path] = None
         else:
             self._health.left_out(kind, self.relative(path), f"it is not a file for {kind}")
 

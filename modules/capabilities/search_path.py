@@ -37,17 +37,19 @@ def discover_capabilities(project: Path | None = None, dirs: Sequence[Path | str
 
     Of several with one name the first counts. A capability that cannot be loaded is ignored with a warning in the log.
     """
-    found: dict[str, Capability] = {}
+    capabilities: dict[str, Capability] = {}
     for folder in _folders(capability_dirs(project, dirs)):
         try:
             name = read_manifest(folder).name
-            if name in found:
-                log.warning("the capability in %s is ignored: %s has its name %r", folder, found[name].path, name)
+            if name in capabilities:
+                log.warning(
+                    "the capability in %s is ignored: %s has its name %r", folder, capabilities[name].path, name
+                )
             else:
-                found[name] = load_capability(folder)
+                capabilities[name] = load_capability(folder)
         except ValueError as error:
             log.warning("a capability is ignored: %s", error)
-    return list(found.values())
+    return list(capabilities.values())
 
 
 def find_capability(
@@ -84,18 +86,18 @@ def _folders(places: Sequence[Path]) -> list[Path]:
     For each place, this is the place itself or the folders in it, sorted by name. The log names those that cannot be
     read.
     """
-    found: list[Path] = []
+    folders: list[Path] = []
     for place in places:
         if _has_manifest(place):
-            found.append(place)
+            folders.append(place)
             continue
         try:
-            found += filter(_has_manifest, sorted(place.iterdir()))
+            folders += filter(_has_manifest, sorted(place.iterdir()))
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             log.warning("capabilities in %s cannot be looked for: %s", place, error)
-    return found
+    return folders
 
 
 def _has_manifest(folder: Path) -> bool:

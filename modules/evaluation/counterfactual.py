@@ -152,16 +152,16 @@ async def replay_evaluation(
         forks = Engine(module, **{**(engine or {}), "traces": out / RUNS})
         replay = _Replay(folder, traces, out, forks, used, assert_scores, changed, parts)
         limiter = anyio.CapacityLimiter(concurrency)
-        found: dict[str, tuple[Sample, Sample, Replayed]] = {}
+        results: dict[str, tuple[Sample, Sample, Replayed]] = {}
 
         async def one(sample: Sample) -> None:
             async with limiter:
-                found[sample.key] = await replay.sample(sample, rows[sample.id])
+                results[sample.key] = await replay.sample(sample, rows[sample.id])
 
         async with one_error(), anyio.create_task_group() as group:
             for sample in ended:
                 group.start_soon(one, sample)
-        ordered = [found[sample.key] for sample in recorded.samples if sample.key in found]
+        ordered = [results[sample.key] for sample in recorded.samples if sample.key in results]
         after = [each[1] for each in ordered]
         write_samples(out, after, ())
         return Counterfactual(
@@ -396,8 +396,8 @@ def _read(path: Path) -> list[Replayed]:
             file.truncate(whole)
     lines = data[:whole].decode("utf-8", "replace").split("\n")[:-1]
     try:
-        found = [Replayed(**json.loads(line)) for line in lines]
-        return [replace(each, changed=tuple(each.changed)) for each in found]
+        results = [Replayed(**json.loads(line)) for line in lines]
+        return [replace(each, changed=tuple(each.changed)) for each in results]
     except (ValueError, TypeError) as error:
         raise EvaluationError(f"{path} cannot be read: {error}; use another folder") from None
 
@@ -407,14 +407,14 @@ def _begun(folder: Path, kept: Container[str | None]) -> dict[tuple[str, str], P
 
     The key is the kind of the run, with the id of its source, or of its task if it was run anew.
     """
-    found: dict[tuple[str, str], Path] = {}
+    runs: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         if path.name.removesuffix(SUFFIX) not in kept:
             with suppress(NotATraceError):  # cut off before its header was whole, so nothing has happened in it
                 trace = Trace.load(path)
                 parent = trace.parent or {}
                 if parent.get("kind") == "fork":
-                    found["forked", str(parent.get("run"))] = path
+                    runs["forked", str(parent.get("run"))] = path
                 elif not parent:
-                    found["anew", str(trace.header["task"]["id"])] = path
-    return found
+                    runs["anew", str(trace.header["task"]["id"])] = path
+    return runs

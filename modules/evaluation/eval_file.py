@@ -10,7 +10,7 @@ from pydantic import Field, StrictInt, StrictStr
 from ...tasks.errors import FileProblem, TaskFileError
 from ...tasks.files.document import Document
 from ..run_sets.executors import executor_of
-from ..run_sets.suite import Amount, Part, SettingsFile, load_settings, problem_in
+from ..run_sets.set_file import Amount, Part, SettingsFile, load_settings, problem_in
 from .benchmarks import cybench, cybench_subtasks, gaia, human_eval, load_benchmark, swe_bench
 from .datasets.dataset import Dataset
 from .errors import EvaluationError
@@ -152,10 +152,10 @@ def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Calla
     """
     made: list[RunScorer] = []
     problems: list[FileProblem] = []
-    for index, given in enumerate(file.scorers):
+    for index, entry in enumerate(file.scorers):
         line = document.line_of(("scorers", index))
         try:
-            made.append(_scorer(given, load))
+            made.append(_scorer(entry, load))
         except OSError as error:  # the script of a judge's model cannot be read
             problems.append(FileProblem(line, f"scorers[{index}]", f"{error.filename}: {error.strerror or error}"))
         except (TypeError, ValueError, LookupError, EvaluationError) as error:
@@ -165,18 +165,20 @@ def scorers_of(path: Path, file: EvaluationFile, document: Document, load: Calla
     return made
 
 
-def _scorer(given: str | Mapping[str, Any], load: Callable[[str], Any]) -> RunScorer:
-    if isinstance(given, Mapping):
-        if len(given) != 1:
+def _scorer(entry: str | Mapping[str, Any], load: Callable[[str], Any]) -> RunScorer:
+    if isinstance(entry, Mapping):
+        if len(entry) != 1:
             raise ValueError("a scorer is one name with its options, such as `numeric: {tolerance: 0.01}`")
-        ((name, options),) = given.items()
+        ((name, options),) = entry.items()
     else:
-        name, options = given, None
+        name, options = entry, None
     if options is not None and not isinstance(options, Mapping):
         raise ValueError(f"the options of {name} are a mapping, got {type(options).__name__}")
     if ":" in name:
-        found = load(name)
-        return RunScorer(found, **options) if options and not isinstance(found, RunScorer) else as_scorer(found)
+        imported = load(name)
+        return (
+            RunScorer(imported, **options) if options and not isinstance(imported, RunScorer) else as_scorer(imported)
+        )
     if name not in BUILT_IN:
         near = get_close_matches(name, BUILT_IN, 1) or [key for key, make in BUILT_IN.items() if make.__name__ == name]
         hint = f"did you mean {near[0]!r}? The" if near else "the"

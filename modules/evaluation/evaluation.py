@@ -240,26 +240,26 @@ class Evaluation:
             )
 
     async def _sample(
-        self, store: TraceStore, found: TaskRow | None, row: Row, repeat: int, folder: Path, judging: JudgeBudget
+        self, store: TraceStore, task_row: TaskRow | None, row: Row, repeat: int, folder: Path, judging: JudgeBudget
     ) -> Sample:
         key = task_of(row, repeat).id
-        if found is None or found.run_id is None:
-            status, error = (found.status, found.figures.error) if found is not None else ("missing", None)
+        if task_row is None or task_row.run_id is None:
+            status, error = (task_row.status, task_row.figures.error) if task_row is not None else ("missing", None)
             return Sample(row.id, repeat, key, None, status, error=error, columns=row.columns)
         try:
-            trace = Trace.load(RunRef(store, found.run_id))
+            trace = Trace.load(RunRef(store, task_row.run_id))
             sources = sources_of(store, trace) if trace.records else []
             earlier = earlier_usage(store, trace) if sources else NOTHING
         except TraceError as error:  # one lost trace takes no other run's scores away
-            lost = Sample(row.id, repeat, key, found.run_id, "missing", error=_lost(error), columns=row.columns)
-            return replace(lost, cost=found.figures.cost, tokens=found.figures.tokens)
+            lost = Sample(row.id, repeat, key, task_row.run_id, "missing", error=_lost(error), columns=row.columns)
+            return replace(lost, cost=task_row.figures.cost, tokens=task_row.figures.tokens)
         run = EvaluatedRun(trace, row, repeat, folder, sources, earlier, judging)
-        plain = sample_of(run, found.status)
-        if plain.status == "errored" and found.figures.error is not None:
-            plain = replace(plain, error=found.figures.error)  # of all attempts, such as the death of a process
+        plain = sample_of(run, task_row.status)
+        if plain.status == "errored" and task_row.figures.error is not None:
+            plain = replace(plain, error=task_row.figures.error)  # of all attempts, such as the death of a process
         if not plain.is_scored:
             return plain
-        if trace.run_id != found.run_id:
+        if trace.run_id != task_row.run_id:
             return replace(plain, status="missing", error=_lost(f"its place has the trace of run {trace.run_id}"))
         if trace.status == "interrupted":
             return replace(plain, status="interrupted", error=_lost(f"run {trace.run_id} has lost its end"))
@@ -355,8 +355,8 @@ def _module(task: Any) -> Any:
     )
 
 
-def _limits(given: SetLimits | Mapping[str, Any] | None, concurrency: int | None) -> SetLimits:
-    limits = SetLimits.of(given)
+def _limits(value: SetLimits | Mapping[str, Any] | None, concurrency: int | None) -> SetLimits:
+    limits = SetLimits.of(value)
     if concurrency is None:
         return limits
     return replace(limits, concurrency=concurrency)

@@ -54,7 +54,7 @@ def write_samples(folder: Path, samples: Iterable[Sample], changes: Iterable[Sco
 def read_about(folder: Path) -> dict[str, Any]:
     """Return the facts of an evaluation; raise EvaluationError if invalid."""
     try:
-        found = json.loads(read_regular(folder / ABOUT))
+        about = json.loads(read_regular(folder / ABOUT))
     except (FileNotFoundError, NotADirectoryError):
         usual = Path("runs") / folder
         hint = f"did you mean {usual}?" if (usual / ABOUT).is_file() else "`refold eval run` makes such a folder"
@@ -63,9 +63,9 @@ def read_about(folder: Path) -> dict[str, Any]:
         raise EvaluationError(f"{folder / ABOUT} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise EvaluationError(f"{folder / ABOUT} cannot be read: {error}") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise EvaluationError(f"{folder / ABOUT} is not of format {FORMAT}, which this refold reads")
-    return found
+    return about
 
 
 def read_rows(folder: Path) -> list[Row]:

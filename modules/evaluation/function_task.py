@@ -38,8 +38,8 @@ class FunctionTask(AgentModule[CallState]):
 
     async def decide(self, state: CallState) -> Decision:
         """Call the function."""
-        found = await perform(self.function, **state.arguments)
-        return Decision.final(found if isinstance(found, str) else str(found))
+        result = await perform(self.function, **state.arguments)
+        return Decision.final(result if isinstance(result, str) else str(result))
 
     def reduce(self, state: CallState, decision: Decision, observation: Any) -> None:
         """Change nothing."""

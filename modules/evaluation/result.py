@@ -63,11 +63,11 @@ class Spent:
     @classmethod
     def of(cls, parts: Iterable[tuple[float | None, int, int]]) -> "Spent":
         """Return the sum of costs, unpriced calls and tokens."""
-        found = list(parts)
-        known = [each[0] for each in found if each[0] is not None]
-        unpriced = sum(each[1] or each[0] is None for each in found)
+        listed = list(parts)
+        known = [each[0] for each in listed if each[0] is not None]
+        unpriced = sum(each[1] or each[0] is None for each in listed)
         cost = math.fsum(known)
-        return cls(None if unpriced and not cost else cost, unpriced, sum(each[2] for each in found))
+        return cls(None if unpriced and not cost else cost, unpriced, sum(each[2] for each in listed))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -160,8 +160,8 @@ class EvalResult:
 
         It is None if there is no verdict.
         """
-        found = self.passing
-        return None if found is None else found.mean
+        passing = self.passing
+        return None if passing is None else passing.mean
 
     @cached_property
     def passing(self) -> Estimate | None:
@@ -181,16 +181,16 @@ class EvalResult:
     @property
     def metrics_aggregated(self) -> dict[str, float]:
         """The mean of each score over tasks."""
-        return {name: found.mean for name, found in self.metrics_summary.items()}
+        return {name: estimate.mean for name, estimate in self.metrics_summary.items()}
 
     @cached_property
     def metrics_summary(self) -> dict[str, Estimate]:
         """The mean of each score over tasks, with its interval."""
-        made = {
+        estimates = {
             name: _estimate([(each.id, each.metrics[name]) for each in self.scored if name in each.scores])
             for name in self.scorers
         }
-        return {name: found for name, found in made.items() if found is not None}
+        return {name: estimate for name, estimate in estimates.items() if estimate is not None}
 
     @cached_property
     def estimates(self) -> "dict[str, Estimate]":
@@ -198,12 +198,12 @@ class EvalResult:
 
         A score that equals the verdict of each run is left out.
         """
-        found = {"passed": self.passing} if self.passing is not None else {}
+        estimates = {"passed": self.passing} if self.passing is not None else {}
         verdicts = [each.passed for each in self.scored]
         for name, mean in self.metrics_summary.items():
             if [each.metrics.get(name) for each in self.scored] != verdicts:
-                found["score passed" if name == "passed" else name] = mean
-        return found
+                estimates["score passed" if name == "passed" else name] = mean
+        return estimates
 
     @property
     def repeats(self) -> int:
@@ -212,12 +212,12 @@ class EvalResult:
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return runs and passed runs of each task."""
-        found: dict[str, tuple[int, int]] = {}
+        counts: dict[str, tuple[int, int]] = {}
         for sample in self.scored:
             if sample.passed is not None:
-                runs, passed = found.get(sample.id, (0, 0))
-                found[sample.id] = runs + 1, passed + bool(sample.passed)
-        return found
+                runs, passed = counts.get(sample.id, (0, 0))
+                counts[sample.id] = runs + 1, passed + bool(sample.passed)
+        return counts
 
     def pass_at(self, k: int) -> float | None:
         """Return pass@k over tasks.
@@ -313,15 +313,15 @@ class EvalResult:
         if score is not None and score not in self.scorers:
             raise EvaluationError(f"there is no score {score!r}; there are {', '.join(self.scorers) or 'none'}")
         store = open_runs(self.folder or getattr(self.kept, "path", None), self.traces)
-        found = []
+        records = []
         for each in self.scored:
             reward = each.metrics.get(score) if score is not None else None if each.passed is None else int(each.passed)
             if reward is not None and store is not None and each.run_id is not None:
                 about = {"reward": float(reward), "group": each.id, "repeat": each.repeat}
-                found.append(record_of(Trace.load(RunRef(store, each.run_id)), about))
+                records.append(record_of(Trace.load(RunRef(store, each.run_id)), about))
         if store is not None:
             store.close()
-        return found
+        return records
 
     @classmethod
     def load(cls, folder: str | Path, traces: str | None = None) -> "EvalResult":

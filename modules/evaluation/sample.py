@@ -118,7 +118,7 @@ def changes_between(before: Mapping[str, Sample], after: Mapping[str, Sample]) -
 
     Only samples of the same run are compared.
     """
-    found = []
+    changes = []
     for key, sample in after.items():
         earlier = before.get(key)
         if earlier is None or earlier.run_id != sample.run_id:
@@ -126,5 +126,5 @@ def changes_between(before: Mapping[str, Sample], after: Mapping[str, Sample]) -
         for name in dict.fromkeys([*earlier.scores, *sample.scores]):
             old, new = earlier.metrics.get(name), sample.metrics.get(name)
             if old != new:
-                found.append(ScoreChange(sample.id, sample.repeat, name, old, new))
-    return found
+                changes.append(ScoreChange(sample.id, sample.repeat, name, old, new))
+    return changes

@@ -81,9 +81,9 @@ async def pay(to: str, amount: int, limit: int, book: str) -> str:
     Above the limit, only after a person has approved this very payment.
     """
     if amount > limit:
-        said = await ask(f"Pay {amount} € to {to}?", Approval, details={"to": to, "amount": amount})
-        if not said.approved:
-            return f"refused: {said.reason}" if said.reason else "refused"
+        approval = await ask(f"Pay {amount} € to {to}?", Approval, details={"to": to, "amount": amount})
+        if not approval.approved:
+            return f"refused: {approval.reason}" if approval.reason else "refused"
     return await perform(transfer, to, amount, book)
 
 

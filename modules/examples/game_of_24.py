@@ -103,7 +103,7 @@ def moves(hand: Hand) -> list[Move]:
     left, the search looks one move ahead.
     """
     operators: tuple[Operator, ...] = ("-", "+", "*", "/")
-    found: list[Move] = []
+    moves: list[Move] = []
     seen: set[tuple[Fraction, ...]] = set()
     for i, j in permutations(reversed(range(len(hand.numbers))), 2):
         left, right = hand.numbers[i], hand.numbers[j]
@@ -115,9 +115,9 @@ def moves(hand: Hand) -> list[Move]:
             left_over = [Fraction(number.value) for number in others] + [_calculate(a, op, b)]
             key = tuple(sorted(left_over))
             if key not in seen and not _hopeless(left_over):
-                found.append(Move(left, op, right, others))
+                moves.append(Move(left, op, right, others))
             seen.add(key)
-    return found
+    return moves
 
 
 def _hopeless(values: Sequence[Fraction]) -> bool:

@@ -38,8 +38,8 @@ def __getattr__(name: str) -> Any:
     from .errors import needs_mcp
 
     with needs_mcp():
-        found = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
-    return found
+        value = globals()[name] = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    return value
 
 
 __all__ = [

@@ -21,7 +21,7 @@ log = logging.getLogger("refold")
 UNREADABLE = f"unreadable ({secrets.token_hex(8)}): "
 """The start of the error in place of an unreadable answer; random, so that no text of a server looks like it."""
 _PARSE_ERROR = -32700
-_SHOWN = 200
+_MAX_QUOTED = 200
 """The most characters of an unreadable answer in its error."""
 _VERSION = "io.modelcontextprotocol/protocolVersion"
 _HANDSHAKE = "2025-11-25"
@@ -76,7 +76,7 @@ class OpenRequests:
         """
         opened = opened_brackets(line)
         begun = self.begun
-        if begun and line and opened is not None and not _NEXT.match(_text(line[:_SHOWN])):
+        if begun and line and opened is not None and not _NEXT.match(_text(line[:_MAX_QUOTED])):
             begun += b"\n" + line
             self._opened += opened
             if self._opened > 0:
@@ -158,7 +158,12 @@ class OpenRequests:
 
     def _owner(self, named: Any) -> Any:
         """Return the open request that an id names, None, or _LATE."""
-        if isinstance(named, str) and named.isascii() and named.removeprefix("-").isdigit() and len(named) < _SHOWN:
+        if (
+            isinstance(named, str)
+            and named.isascii()
+            and named.removeprefix("-").isdigit()
+            and len(named) < _MAX_QUOTED
+        ):
             named = int(named)
         if isinstance(named, bool) or not isinstance(named, int | float | str):
             return None
@@ -168,7 +173,7 @@ class OpenRequests:
 
     def _unreadable(self, number: Any, text: str) -> Iterator[dict[str, Any]]:
         if self._open.pop(number, None) is not None:
-            error = {"code": _PARSE_ERROR, "message": UNREADABLE + repr(text[:_SHOWN])}
+            error = {"code": _PARSE_ERROR, "message": UNREADABLE + repr(text[:_MAX_QUOTED])}
             yield {"jsonrpc": "2.0", "id": number, "error": error}
 
 
@@ -224,14 +229,14 @@ def opened_brackets(line: bytes | bytearray) -> int | None:
 
 def _top_members(text: str) -> dict[str, Any]:
     """Return a broken object's members; of values, only short ones."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     depth = 0
     for token in _TOKEN.finditer(text):
         if token[0][0] != '"':
             depth += 1 if token[0] in "{[" else -1
         elif depth == 1 and (value := _VALUE.match(text, token.end())) is not None:
-            found[token[0][1:-1]] = json.loads(value[1]) if value[1] else None
-    return found
+            members[token[0][1:-1]] = json.loads(value[1]) if value[1] else None
+    return members
 
 
 def _is_answer(document: Any) -> bool:
@@ -289,8 +294,8 @@ def _mended(method: str, version: str, result: dict[str, Any]) -> dict[str, Any]
                 {"type": "text", "text": f"[content of an unknown or malformed type ({kind!r:.80}) is left out]"}
             )
         else:
-            shown = item.get("name") if isinstance(item, dict) else item
-            log.warning("an MCP server lists a malformed tool, which is left out: %.80r (%s)", shown, reasons(error))
+            label = item.get("name") if isinstance(item, dict) else item
+            log.warning("an MCP server lists a malformed tool, which is left out: %.80r (%s)", label, reasons(error))
     return {**result, name: kept}
 
 

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from ...engine import emit
 from ..agent.tools import Tool
-from .config.hidden_secrets import Hidden, shown_url
+from .config.hidden_secrets import Hidden, masked_url
 from .config.server_config import (
     DEFAULT_CALL_TIMEOUT,
     DEFAULT_HTTP_TIMEOUT,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .connection import Connection, Parked
 
 log = logging.getLogger("refold")
-_SHOWN_LINES = 10
+_STDERR_LINES = 10
 _OPTIONS = ("oauth", "init_timeout", "call_timeout", "log_path", "name", "variables")
 _LOGIN_SECONDS = 330.0
 _WANTS_LOGIN = re.compile(
@@ -100,8 +100,8 @@ class MCPClient:
         wanted = {"stdio": "command", "streamable-http": "url"}
         if transport not in wanted:
             raise ValueError(f"transport must be one of {', '.join(wanted)}, got {transport!r}")
-        given = cast(dict[str, Any], connection)
-        if not given.get(wanted[transport]):
+        settings = cast(dict[str, Any], connection)
+        if not settings.get(wanted[transport]):
             raise ValueError(f"a server over {transport} needs {wanted[transport]}=")
         self.transport: Transport = transport
         self.connection = connection
@@ -110,7 +110,7 @@ class MCPClient:
         self.call_timeout = call_timeout
         self.variables = variables
         self.log_path = log_path if transport == "stdio" else None
-        self.server = name or (Path(given["command"]).name if transport == "stdio" else shown_url(given["url"]))
+        self.server = name or (Path(settings["command"]).name if transport == "stdio" else masked_url(settings["url"]))
         self.tools: list[Tool[..., Any]] = []
         self.error: str | None = None
         self._status = MCPStatus.DISCONNECTED
@@ -262,9 +262,9 @@ class MCPClient:
             if self._stderr is not None:
                 await anyio.to_thread.run_sync(self._stderr.settle)
             self._fail(error)
-            if (told := self._hidden.without(str(error))) != str(error):
+            if (message := self._hidden.without(str(error))) != str(error):
                 kind = MCPAuthRequiredError if isinstance(error, MCPAuthRequiredError) else MCPConnectionError
-                raise kind(self.server, told.removeprefix(f"MCP server {self.server!r}: ")) from None
+                raise kind(self.server, message.removeprefix(f"MCP server {self.server!r}: ")) from None
             raise
         opened.append(connection)
         self._connection = connection
@@ -310,9 +310,9 @@ class MCPClient:
 
         An optional header is omitted if its variable is not set or is empty.
         """
-        where, given = f"MCP server {self.server!r}", cast(dict[str, Any], self.connection)
+        where, settings = f"MCP server {self.server!r}", cast(dict[str, Any], self.connection)
         headers: dict[str, str] = {}
-        for name, header in (given.get("headers") or {}).items():
+        for name, header in (settings.get("headers") or {}).items():
             optional = isinstance(header, Header) and header.optional
             value = header.value if isinstance(header, Header) else header
             if self.variables is not None:
@@ -324,18 +324,18 @@ class MCPClient:
                         continue
                     raise
             headers[name] = value
-        rest = {key: value for key, value in given.items() if key != "headers"}
+        rest = {key: value for key, value in settings.items() if key != "headers"}
         return {**(rest if self.variables is None else expanded(rest, self.variables, where)), "headers": headers}
 
     def _fail(self, error: Exception) -> None:
         """Set status and error, with the last lines of standard error."""
-        last = self.recent_stderr[-_SHOWN_LINES:]
+        last = self.recent_stderr[-_STDERR_LINES:]
         refused = isinstance(error, MCPAuthRequiredError) or _WANTS_LOGIN.search(f"{error}\n" + "\n".join(last))
         self._status = MCPStatus.NEEDS_AUTH if refused else MCPStatus.FAILED
-        told = str(error) or type(error).__name__
+        message = str(error) or type(error).__name__
         if last:
-            told += "\nServer stderr:\n" + "\n".join(last)
-        self.error = self._hidden.without(told)
+            message += "\nServer stderr:\n" + "\n".join(last)
+        self.error = self._hidden.without(message)
 
 
 def _loaded() -> None:

@@ -162,7 +162,7 @@ class Connection:
                 client = Client(
                     _Once(self._streams(self._lost)),
                     read_timeout_seconds=self._init_timeout / 3,
-                    elicitation_callback=self._asked,
+                    elicitation_callback=self._on_question,
                     client_info=types.Implementation(name="refold", version="1"),
                 )
                 async with client:
@@ -183,7 +183,7 @@ class Connection:
             if isinstance(self._error, ValidationError):
                 self._error = self._unreadable(reasons(self._error))
             elif isinstance(self._error, MCPError) and self._error.error.message.startswith(UNREADABLE):
-                self._error = self._told(self._error)
+                self._error = self._error_for(self._error)
         finally:
             if self._error is None and not self._ready.is_set():
                 self._error = MCPConnectionError(self.server, "connecting was cancelled")
@@ -279,7 +279,7 @@ class Connection:
                     allow_input_required=True,
                 )
             except MCPError as error:
-                call.error = self._told(error)
+                call.error = self._error_for(error)
             except (ValidationError, ValueError, RuntimeError) as error:
                 why = reasons(error) if isinstance(error, ValidationError) else str(error)
                 call.error = self._unreadable(why)
@@ -288,7 +288,7 @@ class Connection:
                     self.server, f"the connection was lost during the call: {self._hide(repr(error))}"
                 )
 
-    def _told(self, error: MCPError) -> Exception:
+    def _error_for(self, error: MCPError) -> Exception:
         text = self._hide(error.error.message)
         if (error.error.code, error.error.message) == _CLOSED:
             self._lost()
@@ -310,7 +310,9 @@ class Connection:
     def _unreadable(self, why: str) -> MCPProtocolError:
         return MCPProtocolError(f"MCP server {self.server!r} answered, but unreadable: {self._hide(why)}")
 
-    async def _asked(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+    async def _on_question(
+        self, context: Any, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
         """Answer a server of the older protocol that asks during a call.
 
         The server does not name the call; the first open call is assumed.
@@ -340,8 +342,8 @@ class _Once:
 
 def _innermost(error: Exception) -> Exception:
     """Return the first error inside error groups, preferring those of this package."""
-    found = list(_leaves(error))
-    return next((leaf for leaf in found if isinstance(leaf, MCPConnectionError)), found[0])
+    leaves = list(_leaves(error))
+    return next((leaf for leaf in leaves if isinstance(leaf, MCPConnectionError)), leaves[0])
 
 
 def _leaves(error: BaseException) -> list[Exception]:

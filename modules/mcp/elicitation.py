@@ -42,16 +42,16 @@ def _odd_keyword(node: Any) -> str | None:
     """Return a keyword that leads to another schema, or None."""
     if isinstance(node, Mapping):
         own = next((name for name in _REFERENCES if isinstance(node.get(name), str)), None)
-        return own or next((found for value in node.values() if (found := _odd_keyword(value))), None)
-    return next((found for each in node if (found := _odd_keyword(each))), None) if isinstance(node, list) else None
+        return own or next((keyword for value in node.values() if (keyword := _odd_keyword(value))), None)
+    return next((keyword for each in node if (keyword := _odd_keyword(each))), None) if isinstance(node, list) else None
 
 
 def text_of(question: Mapping[str, Any], server: str) -> str:
     """Return the text of the question for a person."""
-    told = f"{server} asks: {question['message']}"
+    text = f"{server} asks: {question['message']}"
     if "url" not in question:
-        return told
-    return f"{told}\nGo to {question['url']} if you trust it, and answer true once you are done there."
+        return text
+    return f"{text}\nGo to {question['url']} if you trust it, and answer true once you are done there."
 
 
 def schema_of(question: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,21 +31,21 @@ async def listed(client: Client, server: str) -> list[ServerTool]:
     Of tools with one name, only the first. A list without end, or of more than `MOST_TOOLS`, is cut off with a warning
     in the log.
     """
-    found: dict[str, ServerTool] = {}
+    tools: dict[str, ServerTool] = {}
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(MOST_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="bypass")
         for tool in page.tools:
-            if found.setdefault(tool.name, tool) is not tool:
+            if tools.setdefault(tool.name, tool) is not tool:
                 log.warning("MCP server %r lists %r twice; the first is used", server, tool.name)
         cursor = page.next_cursor
-        if len(found) > MOST_TOOLS or (cursor is not None and cursor in seen):
+        if len(tools) > MOST_TOOLS or (cursor is not None and cursor in seen):
             break
         if cursor is None:
-            return list(found.values())
+            return list(tools.values())
         seen.add(cursor)
-    used = list(found.values())[:MOST_TOOLS]
+    used = list(tools.values())[:MOST_TOOLS]
     log.warning("MCP server %r lists too many tools, or lists them without end; %d are used", server, len(used))
     return used
 

@@ -26,7 +26,7 @@ def outcome_of(result: types.CallToolResult) -> ToolOutcome:
     """
     parts = [stored_part(_part(block)) for block in result.content]
     data = result.structured_content
-    if data is not None and not _is_told(data, [part.text for part in parts if isinstance(part, ContentText)]):
+    if data is not None and not _is_repeated(data, [part.text for part in parts if isinstance(part, ContentText)]):
         parts.append(ContentText(text=json.dumps(data, ensure_ascii=False)))
     if all(isinstance(part, ContentText) for part in parts):
         text = "\n".join(map(str, parts))
@@ -43,17 +43,17 @@ def result_of(message: Message) -> types.CallToolResult:
     return types.CallToolResult(content=blocks, is_error="error_type" in message.metadata)
 
 
-def _is_told(data: dict[str, Any], texts: Sequence[str]) -> bool:
+def _is_repeated(data: dict[str, Any], texts: Sequence[str]) -> bool:
     """Return whether texts are the data as JSON.
 
     Servers wrap a value that is no object in `{"result": value}`, and write each item of a list as a block.
     """
     if not texts:
         return False
-    said = [_comparable(text) for text in texts]
-    told = {*said, f"[{', '.join(said)}]"}
+    comparable = [_comparable(text) for text in texts]
+    forms = {*comparable, f"[{', '.join(comparable)}]"}
     wrapped = data.get("result") if len(data) == 1 else None
-    return _comparable(data) in told or (wrapped is not None and _comparable(wrapped) in told)
+    return _comparable(data) in forms or (wrapped is not None and _comparable(wrapped) in forms)
 
 
 def _comparable(value: Any) -> str:
@@ -73,8 +73,8 @@ def _part(block: Any) -> Content:
         kind = block.mime_type.partition("/")[2].removeprefix("x-") or "unknown"
         return ContentAudioInput(input_audio=ContentAudioInput.Audio(data=block.data, format=kind))
     if isinstance(block, types.ResourceLink):
-        told = ": ".join(text for text in (block.title or block.name, block.description) if text)
-        return ContentText(text=f"[{told}]({block.uri})")
+        label = ": ".join(text for text in (block.title or block.name, block.description) if text)
+        return ContentText(text=f"[{label}]({block.uri})")
     if isinstance(block, types.EmbeddedResource):
         return _resource(block.resource)
     return ContentText(text=block.model_dump_json(by_alias=True, exclude_none=True))
@@ -101,8 +101,10 @@ def _block(part: Content) -> types.ContentBlock:
         head, _, data = (part.url or "").partition(",")
         if not head.startswith("data:"):
             return _text(str(part))
-        held = types.BlobResourceContents(uri=f"file:///{part.name or 'file'}", mime_type=part.media_type, blob=data)
-        return types.EmbeddedResource(resource=held)
+        resource = types.BlobResourceContents(
+            uri=f"file:///{part.name or 'file'}", mime_type=part.media_type, blob=data
+        )
+        return types.EmbeddedResource(resource=resource)
     if isinstance(part, ContentAudioInput):
         return types.AudioContent(data=part.input_audio.data, mime_type=f"audio/{part.input_audio.format}")
     if isinstance(part, ContentImageUrl):

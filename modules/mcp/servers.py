@@ -67,12 +67,12 @@ class MCPServers(Toolset):
 
     def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
         """Return the connected servers' tools; outside a run, the last run's."""
-        found = []
+        tools = []
         for name, client in self._clients.items():
             for tool in client.tools or self._seen.get(name, []):
                 tool.source, tool.namespace = "mcp", (*self._namespace, name)
-                found.append(_fitting(tool))
-        return found
+                tools.append(_fitting(tool))
+        return tools
 
     async def __aenter__(self) -> Self:
         self._seen.clear()

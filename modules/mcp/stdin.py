@@ -26,9 +26,9 @@ def ended_by_signals() -> Generator[list[int]]:
         yield came
         return
     source = os.dup(0)
-    passed, given = socket.socketpair()
-    os.dup2(given.fileno(), 0)
-    given.close()
+    passed, replacement = socket.socketpair()
+    os.dup2(replacement.fileno(), 0)
+    replacement.close()
 
     def pass_on() -> None:
         with suppress(OSError):

@@ -53,7 +53,7 @@ def call_of(client: ServerClient, tool: types.Tool) -> Callable[..., Any]:
         for _ in range(_MOST_ROUNDS):
             if "questions" not in reply:
                 return ToolOutcome.from_dict(reply["outcome"])
-            answers = {key: await _put(client, name, asked) for key, asked in reply["questions"].items()}
+            answers = {key: await _put(client, name, question) for key, question in reply["questions"].items()}
 
             @effect(idempotent=again, name="mcp_answer")
             async def go_on(tool: str, answers: dict[str, Any], call: str | None, state: str | None) -> dict[str, Any]:
@@ -95,11 +95,11 @@ async def _gone_on(
     state: str | None,
 ) -> dict[str, Any]:
     """Send requested answers to a server and await its reply."""
-    given = {key: result_of(answer) for key, answer in answers.items()}
+    results = {key: result_of(answer) for key, answer in answers.items()}
     if call is None:
         connection = await client._connected()
         try:
-            sent = await connection.send(tool, arguments, client.call_timeout, given, state)
+            sent = await connection.send(tool, arguments, client.call_timeout, results, state)
             return await _reply(client, connection, tool, sent)
         except NotSentError as error:
             raise MCPConnectionError(client.server, f"the answer could not be sent: {error}") from error
@@ -111,7 +111,7 @@ async def _gone_on(
             "the call was carried out. It was not sent again: call the tool once more if that does no harm",
         )
     connection, waiting = parked
-    waiting.answer(given)
+    waiting.answer(results)
     return await _reply(client, connection, tool, waiting)
 
 
@@ -127,7 +127,7 @@ async def _reply(client: ServerClient, connection: Connection, tool: str, call: 
         raise
     if call.questions and call.error is None:
         try:
-            questions = {name: question_of(asked, client.server) for name, asked in call.questions.items()}
+            questions = {name: question_of(question, client.server) for name, question in call.questions.items()}
         except MCPProtocolError:
             call.scope.cancel()
             raise

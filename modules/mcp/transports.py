@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from .answers import OpenRequests
-from .config.hidden_secrets import shown_url
+from .config.hidden_secrets import masked_url
 from .config.server_config import DEFAULT_MAX_LINE_BYTES
 from .errors import MCPAuthRequiredError, MCPConnectionError
 from .stderr import Stderr
@@ -92,13 +92,13 @@ async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool,
             if answer.status_code in _NOT_STREAMABLE:
                 await answer.aread()
     except httpx2.ConnectError as error:
-        raise MCPConnectionError(server, f"{shown_url(url)} cannot be reached: {error}") from error
+        raise MCPConnectionError(server, f"{masked_url(url)} cannot be reached: {error}") from error
     except httpx2.TransportError:
         return True
     if answer.status_code in (401, 403) and not may_log_in:
         raise MCPAuthRequiredError(
             server,
-            f"{shown_url(url)} answers {answer.status_code}: it requires credentials. Pass headers= with a token, "
+            f"{masked_url(url)} answers {answer.status_code}: it requires credentials. Pass headers= with a token, "
             "or log in once with oauth=OAuthConfig() and connect(interactive=True)",
         )
     return answer.status_code not in _NOT_STREAMABLE or _is_json_rpc(answer)

@@ -45,13 +45,13 @@ def code_of(module: Any) -> Code:
     Imports inside a function do not count. The arguments are the fields of an Agent, or the attributes of a module:
     values with a JSON form, functions and classes.
     """
-    found = blake2b(digest_size=8)
+    digest = blake2b(digest_size=8)
     for path in _files(module):
         with suppress(OSError):
-            found.update(b"\0" + path.read_bytes())
+            digest.update(b"\0" + path.read_bytes())
     arguments = {name: _digest(text) for name, value in _kept(module) if (text := _json(value)) is not None}
-    found.update(json.dumps(arguments, sort_keys=True).encode())
-    return Code(module_name(module), found.hexdigest(), arguments)
+    digest.update(json.dumps(arguments, sort_keys=True).encode())
+    return Code(module_name(module), digest.hexdigest(), arguments)
 
 
 def module_name(module: Any) -> str:
@@ -136,8 +136,8 @@ def _sources(module: Any) -> Iterator[str]:
 
 
 def _listed(module: Any, name: str) -> list[Any]:
-    found = getattr(module, name, None)
-    return found if isinstance(found, list) else []
+    value = getattr(module, name, None)
+    return value if isinstance(value, list) else []
 
 
 def _file(module: ModuleType) -> Path | None:

@@ -43,26 +43,26 @@ def parts_of(module: Any) -> dict[str, str | None]:
     elsewhere, such as a tool of an MCP server.
     """
     slices = _Slices()
-    found: dict[str, str | None] = {}
+    digests: dict[str, str | None] = {}
     if callable(getattr(module, "module", None)) and isinstance(module, BaseModel):
         agent: Any = module
         for name, tool in agent.module().setup.by_name.items():
             settings = [getattr(tool, each) for each in _SETTINGS]
             is_elsewhere = tool.source in _ELSEWHERE
-            found[f"tool {name}"] = None if is_elsewhere else slices.digest([tool.fn, settings])
-        found["hooks"] = slices.digest(agent.all_hooks)
-        found["stop_conditions"] = slices.digest(agent.stop_conditions)
-        found["model"] = slices.digest(agent.generator)
+            digests[f"tool {name}"] = None if is_elsewhere else slices.digest([tool.fn, settings])
+        digests["hooks"] = slices.digest(agent.all_hooks)
+        digests["stop_conditions"] = slices.digest(agent.stop_conditions)
+        digests["model"] = slices.digest(agent.generator)
         fields = {*type(agent).model_fields} - _NOT_COMPARED - {*_OF_RUNS, "stop_conditions", "trajectory"}
-        found["settings"] = slices.digest({name: getattr(agent, name) for name in sorted(fields)})
+        digests["settings"] = slices.digest({name: getattr(agent, name) for name in sorted(fields)})
     else:
         cls: Any = module if isinstance(module, type) else type(module)
         for name, tool in (getattr(module, "tools", None) or {}).items():
-            found[f"tool {name}"] = slices.digest(tool)
+            digests[f"tool {name}"] = slices.digest(tool)
         if cls.act is not AgentModule.act:
-            found["act"] = slices.digest([cls.act, getattr(module, "__dict__", None) if module is not cls else None])
+            digests["act"] = slices.digest([cls.act, getattr(module, "__dict__", None) if module is not cls else None])
         slices.digest(module)  # the functions that `decide` may perform, also those that the module was given
-    return found | {f"effect {name}": digest for name, digest in slices.functions().items()}
+    return digests | {f"effect {name}": digest for name, digest in slices.functions().items()}
 
 
 def value_digest(value: Any) -> str:
@@ -171,11 +171,11 @@ class _Slices:
         named, _, name = target.partition(":")
         with suppress(ImportError, ValueError):
             named = resolve_name(named, module.__package__ or None)
-        submodule, found = sys.modules.get(f"{named}.{name}"), sys.modules.get(named)
+        submodule, parent = sys.modules.get(f"{named}.{name}"), sys.modules.get(named)
         yield target
-        if name and submodule is None and found is not None and _is_project(found):
-            yield from self._slice(found, name, seen)
-        elif (whole := submodule if name and submodule is not None else found) is not None and _is_project(whole):
+        if name and submodule is None and parent is not None and _is_project(parent):
+            yield from self._slice(parent, name, seen)
+        elif (whole := submodule if name and submodule is not None else parent) is not None and _is_project(whole):
             for each in sorted(_statements(whole)):
                 yield from self._slice(whole, each, seen)
 
@@ -212,7 +212,7 @@ def _statements(module: ModuleType) -> Mapping[str, Sequence[ast.stmt]]:
 @cache
 def _parsed(path: Path, changed: int, size: int) -> Mapping[str, Sequence[ast.stmt]]:
     """Return a file's top statements by the names they bind."""
-    found: dict[str, list[ast.stmt]] = {}
+    bindings: dict[str, list[ast.stmt]] = {}
     for statement in ast.parse(path.read_bytes()).body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names = {statement.name}
@@ -224,8 +224,8 @@ def _parsed(path: Path, changed: int, size: int) -> Mapping[str, Sequence[ast.st
                 elif isinstance(node, ast.Import | ast.ImportFrom):
                     names |= {(each.asname or each.name).partition(".")[0] for each in node.names}
         for name in names:
-            found.setdefault(name, []).append(statement)
-    return found
+            bindings.setdefault(name, []).append(statement)
+    return bindings
 
 
 def _used(statement: ast.stmt) -> Iterator[tuple[str, list[str]]]:

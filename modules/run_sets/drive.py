@@ -124,7 +124,7 @@ async def arun_set(
 
     `stop` stops the set; the caller handles signals. A cancellation cuts off the running tasks, and is raised again.
     """
-    stop, given = stop or StopRequest(), _tasks(tasks)
+    stop, listed = stop or StopRequest(), _tasks(tasks)
     if changed not in ("refuse", "keep"):
         raise UsageError(f"changed must be 'refuse' or 'keep', got {changed!r}")
     check_retry(retry)
@@ -152,7 +152,7 @@ async def arun_set(
     async with runner.prepared(plan):
         store = await to_thread.run_sync(open_store, plan.where)
         try:
-            return await _run(plan, store, runner, given, code, retry, changed, on_progress, stop)
+            return await _run(plan, store, runner, listed, code, retry, changed, on_progress, stop)
         finally:
             store.close()
 
@@ -207,8 +207,8 @@ async def one_error() -> AsyncIterator[None]:
 
 async def _watch(table: TaskTable, meter: RateMeter, on_progress: OnProgress | None, stop: StopRequest) -> None:
     while on_progress is not None:
-        found = await through_outage(partial(_look, table))
-        on_progress(meter.measured(found, monotonic(), stopping=stop.draining))
+        counts = await through_outage(partial(_look, table))
+        on_progress(meter.measured(counts, monotonic(), stopping=stop.draining))
         await stop.wait(LOOK_SECONDS)
 
 
@@ -216,9 +216,9 @@ def _look(table: TaskTable) -> SetProgress:
     return progress_of(table.counts())
 
 
-def _tasks(given: Iterable[Task | str]) -> list[Task]:
-    if isinstance(given, str | Task):
+def _tasks(objectives: Iterable[Task | str]) -> list[Task]:
+    if isinstance(objectives, str | Task):
         raise UsageError("a set has several tasks, such as a list; `load_tasks(path)` reads them from a file")
-    tasks = [as_task(each) for each in given]
+    tasks = [as_task(each) for each in objectives]
     refuse_duplicates(tasks)
     return tasks

@@ -187,10 +187,10 @@ def earlier_usage(store: TraceStore, trace: Trace) -> RunUsage:
 
 def sources_of(store: TraceStore, trace: Trace) -> list[Trace]:
     """Return the sources of a fork in the store, oldest first."""
-    found: list[Trace] = []
+    sources: list[Trace] = []
     link, seen = trace.header.get("parent"), {trace.run_id}  # a strange trace may name itself as its source
     while link is not None and link["kind"] == "fork" and link["run"] not in seen and store.has(link["run"]):
         seen.add(link["run"])
-        found.insert(0, Trace.load(RunRef(store, link["run"])))
-        link = found[0].header.get("parent")
-    return found
+        sources.insert(0, Trace.load(RunRef(store, link["run"])))
+        link = sources[0].header.get("parent")
+    return sources

@@ -28,14 +28,14 @@ class LeaseHeartbeat:
         table: TaskTable,
         owner: str,
         seconds: float,
-        held: Callable[[], set[str]],
+        leased: Callable[[], set[str]],
         on_lost: Callable[[str], None],
         renew: Callable[[], None] | None = None,
     ) -> None:
         self._table = table
         self._owner = owner
         self._seconds = seconds
-        self._held = held
+        self._leased = leased
         self._on_lost = on_lost
         self._renew = renew
         self._ended = threading.Event()
@@ -52,7 +52,7 @@ class LeaseHeartbeat:
 
     def _beat(self) -> None:
         while not self._ended.wait(min(self._seconds / 3, _LONGEST)):
-            before = self._held()
+            before = self._leased()
             try:
                 kept = set(self._table.extend(self._owner, self._seconds))
                 if self._renew is not None:
@@ -60,5 +60,5 @@ class LeaseHeartbeat:
             except Exception as error:  # noqa: BLE001 - a database that restarts must not end the worker
                 log.warning("the leases of %s could not be extended: %s", self._owner, error)
                 continue
-            for key in (before & self._held()) - kept:
+            for key in (before & self._leased()) - kept:
                 self._on_lost(key)

@@ -55,17 +55,17 @@ class SetLimits:
                 raise UsageError(f"{name} must be a number above 0, or None, got {value!r}")
 
     @classmethod
-    def of(cls, given: "SetLimits | Mapping[str, Any] | None") -> "SetLimits":
+    def of(cls, value: "SetLimits | Mapping[str, Any] | None") -> "SetLimits":
         """Return the limits of a mapping; raises UsageError for an unknown name."""
-        if isinstance(given, SetLimits):
-            return given
+        if isinstance(value, SetLimits):
+            return value
         names = [each.name for each in fields(cls)]
-        for name in given or {}:
+        for name in value or {}:
             if name not in names:
                 near = get_close_matches(str(name), names, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
                 raise UsageError(f"a set has no limit {name!r}; {hint}")
-        return cls(**(given or {}))
+        return cls(**(value or {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ class SetPlan:
         return options
 
 
-def error_names(given: Iterable[type[BaseException] | str]) -> frozenset[str]:
+def error_names(errors: Iterable[type[BaseException] | str]) -> frozenset[str]:
     """Return the names of classes of errors; raises UsageError."""
     names = set()
-    for each in [given] if isinstance(given, str | type) else given:
+    for each in [errors] if isinstance(errors, str | type) else errors:
         name = each.__name__ if isinstance(each, type) and issubclass(each, BaseException) else each
         last = re.split("[.:]", name)[-1] if isinstance(name, str) else ""
         if not last.isidentifier():
@@ -149,33 +149,33 @@ def load_module(module: ModuleLike) -> Any:
     A name is imported, and a class or function is called. Raises UsageError for a text that is not a name, or for a
     name that does not exist.
     """
-    found: Any = module
+    loaded: Any = module
     if isinstance(module, str):
         name, _, qualname = module.partition(":")
         if not name or not qualname:
             raise UsageError(f"{module!r} is not package.module:NAME; write for example my_agents:Solver")
-        found = import_module(name)
+        loaded = import_module(name)
         for part in qualname.split("."):
-            if not hasattr(found, part):
+            if not hasattr(loaded, part):
                 raise UsageError(
                     f"the Python module {name} has no {qualname!r}, as in {module!r}; name a class, function or Agent"
                 )
-            found = getattr(found, part)
-    is_class = isinstance(found, type)
-    if is_class or (callable(found) and not isinstance(found, AgentModule) and not hasattr(found, "module")):
-        found = found()
-    return found
+            loaded = getattr(loaded, part)
+    is_class = isinstance(loaded, type)
+    if is_class or (callable(loaded) and not isinstance(loaded, AgentModule) and not hasattr(loaded, "module")):
+        loaded = loaded()
+    return loaded
 
 
-def as_module(found: Any) -> AgentModule[Any]:
+def as_module(value: Any) -> AgentModule[Any]:
     """Return the given module, or the module of an Agent.
 
     Raises UsageError for an object of any other type.
     """
-    if isinstance(found, AgentModule):
-        return found
-    if callable(getattr(found, "module", None)):
-        module = module_of(found)
+    if isinstance(value, AgentModule):
+        return value
+    if callable(getattr(value, "module", None)):
+        module = module_of(value)
         if isinstance(module, AgentModule):
             return module
-    raise UsageError(f"a set runs an AgentModule or an Agent, got {type(found).__name__}")
+    raise UsageError(f"a set runs an AgentModule or an Agent, got {type(value).__name__}")

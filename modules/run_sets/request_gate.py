@@ -18,7 +18,7 @@ from ..rate_limits import RateLimiter
 from ..rate_limits.limiter import RequestSlot
 from .ends import NOTHING
 from .outage import through_outage
-from .shared_budget import Held, Room, SharedBudget
+from .shared_budget import Bounds, Room, SharedBudget
 
 LOOK_SECONDS = 0.1
 """Seconds until a request without enough money asks again."""
@@ -57,9 +57,9 @@ class RunGate:
         A request inside another one holds nothing, because it would wait forever for money that the outer one holds.
         """
         outer, bound = _outer.get(), self._priced(at_most)
-        held: Held = ()
+        bounds: Bounds = ()
         if outer is None or outer[0] is not self or outer[1].is_over:
-            held = (bound,)
+            bounds = (bound,)
             await self._reserve(bound)
         sent: RequestSlot | None = None
         try:
@@ -67,9 +67,9 @@ class RunGate:
                 _outer.set((self, sent))
                 yield sent
         except BaseException:
-            await self._settle(held, bound, sent, has_failed=True)
+            await self._settle(bounds, bound, sent, has_failed=True)
             raise
-        await self._settle(held, bound, sent)
+        await self._settle(bounds, bound, sent)
 
     def __call__(self, record: Record) -> None:
         """Observe the run's records, and book calls that passed no gate."""
@@ -96,7 +96,7 @@ class RunGate:
             await anyio.sleep_forever()
 
     async def _settle(
-        self, held: Held, bound: float | None, sent: RequestSlot | None, *, has_failed: bool = False
+        self, bounds: Bounds, bound: float | None, sent: RequestSlot | None, *, has_failed: bool = False
     ) -> None:
         """Book a request, which costs nothing if it was not sent."""
         cost, is_known = (0.0, True) if sent is None else (sent.cost, sent.is_reported or sent.is_refused)
@@ -108,9 +108,9 @@ class RunGate:
                 cost = ((sent.tokens - tokens_out) * price_in + tokens_out * price_out) / 1e6
         with anyio.CancelScope(shield=True):
             if (has_failed and not is_known) or (cost is None and bound is not None):
-                await to_thread.run_sync(self._budget.lose, held, bound)
+                await to_thread.run_sync(self._budget.lose, bounds, bound)
             else:
-                await to_thread.run_sync(self._budget.settle, held, cost)
+                await to_thread.run_sync(self._budget.settle, bounds, cost)
                 # Not before: a step that is committed meanwhile does not have this cost.
                 self._booked += RunUsage(cost=cost or 0.0, unpriced=int(cost is None))
 

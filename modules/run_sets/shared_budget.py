@@ -34,7 +34,7 @@ A live process renews its account more often, however long its calls take.
 _DUST = 1e-9
 """More than the rounding errors of sums, in US dollars."""
 
-Held = tuple[float | None, ...]
+Bounds = tuple[float | None, ...]
 """The bounds of running calls; None for a call without a bound, which runs alone."""
 
 
@@ -62,7 +62,7 @@ class WorkerAccount:
     lost_under: float = 0.0
     highest: float = 0.0
     unpriced: int = 0
-    held: Held = ()
+    held: Bounds = ()
     refused: float = 0.0
     at: float = 0.0
 
@@ -93,11 +93,11 @@ class Ledger:
     @classmethod
     def read(cls, document: Any, now: float, limit: float | None = None, *, is_priced: bool = False) -> "Ledger":
         """Return the ledger in a document; its limit, unless given."""
-        found = document or {}
-        recorded = float(found.get("limit", limit or 0.0))
+        content = document or {}
+        recorded = float(content.get("limit", limit or 0.0))
         accounts = {
             owner: WorkerAccount(**{**each, "held": tuple(each["held"])}).without_stale(now, recorded)
-            for owner, each in found.get("accounts", {}).items()
+            for owner, each in content.get("accounts", {}).items()
         }
         return cls(recorded if limit is None else limit, accounts, is_priced)
 
@@ -135,13 +135,13 @@ class Ledger:
 
     def room(self, bound: float | None) -> Room:
         """Return whether a call with this bound may start."""
-        held = [each for account in self.accounts.values() for each in account.held]
+        bounds = [each for account in self.accounts.values() for each in account.held]
         left, is_unpriced = self.limit - self.spent + _DUST, self.sum("unpriced") and not self.is_priced
         if self.is_spent or is_unpriced or (self.highest if bound is None else bound) > left:
             return Room.NEVER
-        if bound is None or None in held:
-            return Room.LATER if held else Room.YES
-        return Room.YES if sum(each or 0.0 for each in held) + bound <= left else Room.LATER
+        if bound is None or None in bounds:
+            return Room.LATER if bounds else Room.YES
+        return Room.YES if sum(each or 0.0 for each in bounds) + bound <= left else Room.LATER
 
     def excess(self) -> str | None:
         """Return a sentence on what was spent beyond the limit."""
@@ -222,24 +222,24 @@ class SharedBudget:
                 room = ledger.room(bound)
                 if room is Room.LATER:
                     return room
-                held = {"held": (*self._account.held, bound)} if room is Room.YES else {"refused": bound or 0.0}
-                if self._put(version, ledger, replace(self._account, **held)):
+                change = {"held": (*self._account.held, bound)} if room is Room.YES else {"refused": bound or 0.0}
+                if self._put(version, ledger, replace(self._account, **change)):
                     return room
 
-    def settle(self, held: Held, cost: float | None) -> None:
+    def settle(self, bounds: Bounds, cost: float | None) -> None:
         """Book a call's cost, None if unknown, for what it holds."""
         with self._lock:
-            account = self._without(held)
+            account = self._without(bounds)
             if cost is None:
                 account = replace(account, unpriced=account.unpriced + 1)
-            elif held == (None,):
+            elif bounds == (None,):
                 account = replace(account, highest=max(account.highest, cost))
             self._change(replace(account, spent=account.spent + (cost or 0.0)))
 
-    def lose(self, held: Held, bound: float | None) -> None:
+    def lose(self, bounds: Bounds, bound: float | None) -> None:
         """Book a call that failed, and may have cost its bound."""
         with self._lock:
-            self._change(self._without(held).losing(bound, self._limit))
+            self._change(self._without(bounds).losing(bound, self._limit))
 
     def add(self, cost: float, unpriced: int = 0) -> None:
         """Book a run's calls that reserved nothing.
@@ -267,9 +267,9 @@ class SharedBudget:
         ledger = Ledger.read(document, now, self._limit, is_priced=self._is_priced)
         return version, replace(ledger, accounts={**ledger.accounts, self._owner: self._account})
 
-    def _without(self, held: Held) -> WorkerAccount:
+    def _without(self, bounds: Bounds) -> WorkerAccount:
         left = list(self._account.held)
-        for bound in held:
+        for bound in bounds:
             left.remove(bound)
         return replace(self._account, held=tuple(left))
 

@@ -207,9 +207,9 @@ def prepare_again(store: TraceStore, table: TaskTable, retry: Collection[str]) -
 
 
 def _named(keys: Sequence[str]) -> str:
-    shown = ", ".join(keys[:5])
+    names = ", ".join(keys[:5])
     more = f" and {len(keys) - 5} more" if len(keys) > 5 else ""
-    return f"task{'s' * (len(keys) > 1)} {shown}{more}"
+    return f"task{'s' * (len(keys) > 1)} {names}{more}"
 
 
 def _text(value: Any) -> str:

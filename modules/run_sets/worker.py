@@ -143,7 +143,7 @@ class Worker:
                 anyio.from_thread.run_sync(self._give_up, key, token=loop)
 
         renew = None if self._shared_budget is None else self._shared_budget.renew
-        heart = LeaseHeartbeat(self._table, self.owner, self.plan.lease_seconds, self._held, lost, renew)
+        heart = LeaseHeartbeat(self._table, self.owner, self.plan.lease_seconds, self._leased_keys, lost, renew)
         heart.start()
         try:
             async with anyio.create_task_group() as group:
@@ -169,7 +169,7 @@ class Worker:
         counts = await self._ask(self._table.counts)
         return min(self._concurrency, sum(each.tasks for each in counts))
 
-    def _held(self) -> set[str]:
+    def _leased_keys(self) -> set[str]:
         return {*self._running, *(lease.key for lease in list(self._ready))}
 
     def _give_up(self, key: str) -> None:
@@ -230,8 +230,10 @@ class Worker:
         worker would ever get them.
         """
         if self._claim_failed:
-            held = self._held()
-            rows = [row for row in all_rows(self._table, "running") if row.owner == self.owner and row.key not in held]
+            leased = self._leased_keys()
+            rows = [
+                row for row in all_rows(self._table, "running") if row.owner == self.owner and row.key not in leased
+            ]
             if rows:
                 self._claim_failed = False
                 return [
@@ -310,18 +312,18 @@ class Worker:
         if not self._can_send:
             return False
         try:
-            found = await run_alone(self.plan, lease)
+            ending = await run_alone(self.plan, lease)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):  # the next claim runs it alone, too
                 await self._end(self._table.release, lease, Figures(result={DIED: "its process has died"}))
             raise
-        self._can_send = found is not Alone.NOT_SENT
-        if found is Alone.STOPPED:
+        self._can_send = ending is not Alone.NOT_SENT
+        if ending is Alone.STOPPED:
             self._stop.drain()
-        elif isinstance(found, int):
+        elif isinstance(ending, int):
             self._is_poisoned = True
             with suppress(TraceTakenError):
-                why = f"the task ended its process, in which it ran alone: {describe_exit(found)}"
+                why = f"the task ended its process, in which it ran alone: {describe_exit(ending)}"
                 await self._killed(lease, why)
         return self._can_send
 

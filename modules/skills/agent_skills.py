@@ -36,19 +36,19 @@ def attach_skills(agent: Any, skills: Sequence[Skill]) -> None:
     """
     if not skills:
         return
-    found: dict[str, Skill] = {}
+    by_id: dict[str, Skill] = {}
     tools: list[Any] = []
     for tool in agent.tools:
         before = skills_of(tool)
         if before is None:
             tools.append(tool)
         else:
-            found.update((skill.qualified_id, skill) for skill in before)
+            by_id.update((skill.qualified_id, skill) for skill in before)
     for skill in skills:
-        known = found.setdefault(skill.qualified_id, skill)
+        known = by_id.setdefault(skill.qualified_id, skill)
         if known is not skill and known.path != skill.path:
             log.warning("the skill %s in %s is ignored: there is another of this name", skill.qualified_id, skill.path)
-    agent.tools = [*tools, create_skill_tool(list(found.values()))]
+    agent.tools = [*tools, create_skill_tool(list(by_id.values()))]
 
 
 def _skills_at(path: Path) -> list[Skill]:

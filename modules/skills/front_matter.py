@@ -42,15 +42,15 @@ def split(text: str, path: Path) -> tuple[dict[str, Any] | None, str]:
     """
     if not re.match(r"---[ \t]*(\n|\Z)", text):
         return None, text
-    found = _FENCED.match(text)
-    if found is None:
+    match = _FENCED.match(text)
+    if match is None:
         raise SkillFileError(path, "the front matter must end with a second line of ---")
     try:
-        document = load_yaml(found["yaml"] or "")
+        document = load_yaml(match["yaml"] or "")
     except YAMLError as error:
         raise SkillFileError(path, f"the front matter is not YAML: {error}") from error
     if document is None:
         document = {}
     if not isinstance(document, dict):
         raise SkillFileError(path, f"the front matter must have `key: value` lines, got a {type(document).__name__}")
-    return document, found["body"] or ""
+    return document, match["body"] or ""

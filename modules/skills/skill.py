@@ -138,9 +138,9 @@ def _files(directory: Path, own: Path | None) -> Iterator[Path]:
 
 
 def _first(files: Iterator[Path], most: int) -> tuple[list[Path], bool]:
-    found: list[Path] = []
+    first: list[Path] = []
     for file in files:
-        if len(found) == most:
-            return found, True
-        found.append(file)
-    return found, False
+        if len(first) == most:
+            return first, True
+        first.append(file)
+    return first, False

@@ -12,7 +12,7 @@ from .skill import Skill
 MOST_NAME = 64
 MOST_DESCRIPTION = 1024
 MOST_COMPATIBILITY = 500
-_MOST_SHOWN = 10
+_MAX_LISTED = 10
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -55,24 +55,26 @@ def load_skill(path: Path, *, validate: bool = True) -> Skill:
 
 def _violations(skill: Skill, known: list[str]) -> list[str]:
     """Return the violations of the specification by a skill with valid types."""
-    found: list[str] = []
+    violations: list[str] = []
     name, description = skill.name, skill.description
     if name and not _NAME.fullmatch(name):
-        found.append(f"name {name[:100]!r} must be lower-case letters and digits, with single hyphens in between")
+        violations.append(f"name {name[:100]!r} must be lower-case letters and digits, with single hyphens in between")
     if len(name) > MOST_NAME:
-        found.append(f"name has {len(name)} characters, of at most {MOST_NAME}")
+        violations.append(f"name has {len(name)} characters, of at most {MOST_NAME}")
     folder = skill.directory.name if skill.directory is not None else name
     if name and folder != name:
-        found.append(f"name {name[:100]!r} must be that of its folder, {folder!r}")
+        violations.append(f"name {name[:100]!r} must be that of its folder, {folder!r}")
     if not description.strip() and not any(problem.startswith("description ") for problem in known):
-        found.append("description is missing or empty")
+        violations.append("description is missing or empty")
     if len(description) > MOST_DESCRIPTION:
-        found.append(f"description has {len(description)} characters, of at most {MOST_DESCRIPTION}")
+        violations.append(f"description has {len(description)} characters, of at most {MOST_DESCRIPTION}")
     if skill.compatibility is not None and not skill.compatibility.strip():
-        found.append("compatibility is empty")
+        violations.append("compatibility is empty")
     if len(skill.compatibility or "") > MOST_COMPATIBILITY:
-        found.append(f"compatibility has {len(skill.compatibility or '')} characters, of at most {MOST_COMPATIBILITY}")
-    return found
+        violations.append(
+            f"compatibility has {len(skill.compatibility or '')} characters, of at most {MOST_COMPATIBILITY}"
+        )
+    return violations
 
 
 def _text(document: dict[Any, Any], key: str, problems: list[str]) -> str | None:
@@ -86,8 +88,8 @@ def _text(document: dict[Any, Any], key: str, problems: list[str]) -> str | None
 def _brief(value: Any) -> str:
     """Return the beginning of a value, for a message."""
     if isinstance(value, list | dict):
-        shown = ", ".join(str(each)[:100] for each in islice(value, _MOST_SHOWN))
-        return f"{shown}, ..." if len(value) > _MOST_SHOWN else shown
+        listed = ", ".join(str(each)[:100] for each in islice(value, _MAX_LISTED))
+        return f"{listed}, ..." if len(value) > _MAX_LISTED else listed
     return textwrap.shorten(repr(value), 100, placeholder=" ...")
 
 

@@ -23,11 +23,11 @@ def discover_skills(directory: Path | None = None) -> list[Skill]:
         if not isinstance(error, FileNotFoundError):
             log.warning("cannot look for skills in %s: %s", root, error)
         return []
-    found: list[Skill] = []
+    skills: list[Skill] = []
     for folder in folders:
         try:
             if (folder / SKILL_FILE).is_file():
-                found.append(load_skill(folder / SKILL_FILE))
+                skills.append(load_skill(folder / SKILL_FILE))
         except (SkillFileError, OSError) as error:
             log.warning("a skill is ignored: %s", error)
-    return found
+    return skills

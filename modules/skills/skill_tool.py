@@ -41,5 +41,5 @@ def create_skill_tool(skills: Sequence[Skill]) -> Tool[[str], str]:
 
 def skills_of(tool: Any) -> list[Skill] | None:
     """Return the skills of a tool made by `create_skill_tool`, otherwise None."""
-    found = getattr(tool.fn, "__refold_skills__", None) if isinstance(tool, Tool) else None
-    return None if found is None else list(found)
+    skills = getattr(tool.fn, "__refold_skills__", None) if isinstance(tool, Tool) else None
+    return None if skills is None else list(skills)

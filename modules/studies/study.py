@@ -88,11 +88,11 @@ class StudyResult:
     def best_so_far(self) -> list[tuple[int, float]]:
         """Return each completed trial's number, with the best score so far."""
         better = max if self.direction == "maximize" else min
-        found: list[tuple[int, float]] = []
+        best: list[tuple[int, float]] = []
         for each in self.completed:
             score = each.score or 0.0
-            found.append((each.number, better(score, found[-1][1]) if found else score))
-        return found
+            best.append((each.number, better(score, best[-1][1]) if best else score))
+        return best
 
     def draw(self, width: int = 40) -> str:
         """Return a text chart of the best score so far.
@@ -265,7 +265,7 @@ class Study:
 
     async def _tried(self, trial: Trial, earlier: Sequence[Trial]) -> Trial:
         """Evaluate a trial part by part, and return it with its outcome."""
-        found = replace(trial, rungs=())
+        tried = replace(trial, rungs=())
         for rung in range(self.rungs):
             rows = self.dataset.rows[: len(self.dataset) * (rung + 1) // self.rungs]
             task = self.task_factory(dict(trial.params))
@@ -278,14 +278,14 @@ class Study:
             )
             result = await evaluation.run()
             score = self._score(result)
-            found = replace(found, score=score, cost=result.cost)
+            tried = replace(tried, score=score, cost=result.cost)
             if score is None or not result.is_complete:
                 why = str(result.error_samples[0].error or dict(result.error_samples[0].score_errors))
-                return replace(found, state="failed", score=None, error=f"runs without a verdict: {why}")
-            found = replace(found, rungs=(*found.rungs, score))
+                return replace(tried, state="failed", score=None, error=f"runs without a verdict: {why}")
+            tried = replace(tried, rungs=(*tried.rungs, score))
             if rung + 1 < self.rungs and self._is_hopeless(score, rung, earlier):
-                return replace(found, state="pruned")
-        return replace(found, state="completed")
+                return replace(tried, state="pruned")
+        return replace(tried, state="completed")
 
     def _score(self, result: EvalResult) -> float | None:
         if self.objective == "passed":
@@ -357,12 +357,12 @@ def _distributions(space: Mapping[str, Any]) -> dict[str, Any]:
         raise ExtraMissingError("a study", "optuna", "study") from None
     if not isinstance(space, Mapping) or not space or not all(isinstance(name, str) for name in space):
         raise UsageError(f"search_space must be a mapping of parameters' names to their values, got {space!r:.80}.")
-    found = {}
+    distributions = {}
     for name, each in space.items():
         if not isinstance(each, BaseDistribution | list | tuple):
             raise UsageError(f"search_space[{name!r}] must be a list or a distribution of optuna, got {each!r:.80}.")
-        found[name] = each if isinstance(each, BaseDistribution) else CategoricalDistribution(each)
-    return found
+        distributions[name] = each if isinstance(each, BaseDistribution) else CategoricalDistribution(each)
+    return distributions
 
 
 def _brief(value: Any) -> str:

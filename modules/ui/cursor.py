@@ -35,11 +35,11 @@ class Cursor:
         """
         if not text:
             return cls()
-        found = _TEXT.fullmatch(text)
-        if found is None:
+        match = _TEXT.fullmatch(text)
+        if match is None:
             raise UsageError(
                 f"{text!r:.60} is not the id of an event of this stream, such as 12.3. "
                 "Send the last id that you received, or none to start from the beginning."
             )
-        pairs = [pair.split("=") for pair in found[3].split(",") if pair]
-        return cls(int(found[1]), int(found[2]), {unquote(name): int(n) for name, n in pairs})
+        pairs = [pair.split("=") for pair in match[3].split(",") if pair]
+        return cls(int(match[1]), int(match[2]), {unquote(name): int(n) for name, n in pairs})

@@ -90,10 +90,10 @@ class Items:
         for item in () if handle is None else handle(record):
             self._count += 1
             is_known = record.seq < after.seq or (record.seq == after.seq and self._count <= after.count)
-            if not is_known and not self._is_shown(item):
+            if not is_known and not self._is_sent(item):
                 yield Cursor(self._seq, self._count, {**self._sent}), self._rest_of(item)
 
-    def _is_shown(self, item: Item) -> bool:
+    def _is_sent(self, item: Item) -> bool:
         """Return whether all of an item was shown while the answer arrived."""
         match item.kind:
             case "open":

@@ -13,7 +13,7 @@ from warm_python import warm_python
 
 from refold.cli.entry import cli
 from refold.errors import RefoldError, TaskFileError
-from refold.modules.run_sets.suite import load_suite
+from refold.modules.run_sets.set_file import load_suite
 
 SUITE = """\
 name: small

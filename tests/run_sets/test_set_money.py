@@ -32,7 +32,7 @@ from refold.modules.rate_limits.limiter import use_limiter
 from refold.modules.run_sets import SetResult, outage, run_set
 from refold.modules.run_sets.ends import earlier_usage
 from refold.modules.run_sets.request_gate import RunGate
-from refold.modules.run_sets.shared_budget import Held, Ledger, Room, SharedBudget
+from refold.modules.run_sets.shared_budget import Bounds, Ledger, Room, SharedBudget
 from refold.modules.run_sets.table import all_rows
 from refold.traces import Record
 from refold.traces.stores import TaskTable, open_store
@@ -378,7 +378,7 @@ async def test_a_call_booked_while_a_step_is_committed_is_booked_once(tmp_path: 
     writes, written = anyio.Event(), threading.Event()
 
     class Slow(SharedBudget):
-        def settle(self, held: Held, cost: float | None) -> None:
+        def settle(self, held: Bounds, cost: float | None) -> None:
             super().settle(held, cost)
             anyio.from_thread.run_sync(writes.set)
             written.wait()

@@ -34,7 +34,7 @@ from refold import (
 from refold.engine import RunFailure
 from refold.errors import TraceWriteError, UsageError
 from refold.modules.run_sets import StopRequest, arun_set, ends, run_set
-from refold.modules.run_sets.suite import load_suite
+from refold.modules.run_sets.set_file import load_suite
 from refold.modules.run_sets.table import all_rows
 from refold.traces.file.writer import TraceWriter
 from refold.traces.stores import open_store

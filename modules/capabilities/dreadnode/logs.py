@@ -80,8 +80,8 @@ def configure(*args: Any, **settings: Any) -> None:
 
     refold connects to no platform, and a capability changes no setting of refold.
     """
-    given = sorted(name for name, value in settings.items() if value is not None)
-    log.info("dreadnode.configure(%s) has no effect: refold sends nothing to a platform", ", ".join(given))
+    ignored = sorted(name for name, value in settings.items() if value is not None)
+    log.info("dreadnode.configure(%s) has no effect: refold sends nothing to a platform", ", ".join(ignored))
 
 
 def _emit(event: str, **data: Any) -> None:

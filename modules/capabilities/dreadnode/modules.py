@@ -54,7 +54,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
 A module without a row has the row of its package. A name that is in none of them is a stand-in.
 """
 
-Found = Callable[[str], None]
+OnStandIn = Callable[[str], None]
 """Called with the full name of each stand-in that is used."""
 
 
@@ -64,13 +64,13 @@ class ForeignModule(ModuleType):
     The names that refold does not have are stand-ins.
     """
 
-    def __init__(self, name: str, family: dict[str, "ForeignModule"], found: Found) -> None:
+    def __init__(self, name: str, family: dict[str, "ForeignModule"], on_stand_in: OnStandIn) -> None:
         super().__init__(name, "dreadnode's names, as refold has them.")
         self.__path__: list[str] = []
         self.__spec__ = ModuleSpec(name, None, origin=_REFOLD, is_package=True)
         self.__package__ = name
         self._family = family
-        self._found = found
+        self._on_stand_in = on_stand_in
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__" and self.__name__ == DREADNODE:
@@ -87,25 +87,25 @@ class ForeignModule(ModuleType):
     def _named(self, name: str) -> Any:
         full = f"{self.__name__}.{name}"
         if full in SOURCES:
-            return foreign_module(full, self._family, self._found)
+            return foreign_module(full, self._family, self._on_stand_in)
         ours = _ours(self.__name__, name)
         if ours is not None:
             return ours
         if full in self._family:
             return self._family[full]
-        self._found(full)
+        self._on_stand_in(full)
         return stand_in(full)
 
 
-def foreign_module(name: str, family: dict[str, ForeignModule], found: Found) -> ForeignModule:
+def foreign_module(name: str, family: dict[str, ForeignModule], on_stand_in: OnStandIn) -> ForeignModule:
     """Return the module of a full name, made if needed.
 
     Its packages are made, too. `family` has the modules that were made for the same capability.
     """
-    made = family.setdefault(name, ForeignModule(name, family, found))
+    made = family.setdefault(name, ForeignModule(name, family, on_stand_in))
     parent, _, last = name.rpartition(".")
     if parent:
-        outer = foreign_module(parent, family, found)
+        outer = foreign_module(parent, family, on_stand_in)
         if isinstance(vars(outer).get(last), StandIn | None) and (name in SOURCES or _ours(parent, last) is None):
             vars(outer)[last] = made
     return made

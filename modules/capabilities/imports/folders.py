@@ -65,22 +65,22 @@ class Folders:
         """
         parts = name.split(".")
         for place in [self._roots[0], *(Path(each) for each in self._sys.added())]:
-            found = _located(place, parts)
-            if found is not None and (_is_regular(place / parts[0]) or not _is_installed(name)):
-                return self._own(found, parts)
+            located = _located(place, parts)
+            if located is not None and (_is_regular(place / parts[0]) or not _is_installed(name)):
+                return self._own(located, parts)
         if importing_file is None or is_there(parts[0]):
             return None
         around = Path(importing_file).parents
         inside = [place for place in around if any(place.is_relative_to(root) for root in self._roots)]
         for place in inside or around[:1]:
-            found = _located(place, parts)
-            if found is not None:
-                return self._own(found, parts)
+            located = _located(place, parts)
+            if located is not None:
+                return self._own(located, parts)
         return None
 
-    def _own(self, found: Path, parts: list[str]) -> Own:
-        name = self.name_of(found)
-        return Own(name, name.rsplit(".", len(parts) - 1)[0], found)
+    def _own(self, path: Path, parts: list[str]) -> Own:
+        name = self.name_of(path)
+        return Own(name, name.rsplit(".", len(parts) - 1)[0], path)
 
     def _base_of(self, path: Path) -> tuple[Path, str]:
         """Return the folder where a path's name starts, and its name."""

@@ -82,21 +82,21 @@ class Importer:
         """Return an import statement's result; the arguments are those of `__import__`."""
         if level:
             return _real_import(name, globals, locals, fromlist or (), level)
-        found = self._found(name, globals)
-        if found is None:
+        module = self._find_module(name, globals)
+        if module is None:
             real = _real_import(name, globals, locals, fromlist or (), 0)
             return real if fromlist else self._substitute(name.partition(".")[0], globals) or real
         if fromlist:
-            self._import_members(found, name, fromlist)
-            return found
-        return found if "." not in name else self._found(name.partition(".")[0], globals, name)
+            self._import_members(module, name, fromlist)
+            return module
+        return module if "." not in name else self._find_module(name.partition(".")[0], globals, name)
 
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
         """Import a module as `importlib.import_module` does, for the capability."""
         if name.startswith("."):
             return importlib.import_module(name, package)
-        found = self._found(name, None)
-        return importlib.import_module(name) if found is None else found
+        module = self._find_module(name, None)
+        return importlib.import_module(name) if module is None else module
 
     def spec_at(self, name: str, location: Any = None, **options: Any) -> ModuleSpec | None:
         """Return a spec as `importlib.util.spec_from_file_location` does.
@@ -115,7 +115,7 @@ class Importer:
         own = None if name.startswith(".") else self._folders.own(name, None)
         return importlib.util.find_spec(name if own is None else own.name, package)
 
-    def _found(self, name: str, globals: Mapping[str, object] | None, whole: str | None = None) -> Any:
+    def _find_module(self, name: str, globals: Mapping[str, object] | None, whole: str | None = None) -> Any:
         """Return the module of an absolute name; None if it is Python's.
 
         If `name` is the first part of a longer name, `whole` is the longer name.

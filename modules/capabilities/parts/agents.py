@@ -77,10 +77,10 @@ def load_agent(path: Path) -> CapabilityAgent:
             path, "an agent must start with front matter: a line of ---, name: and description:, and ---"
         )
     try:
-        found = _FrontMatter.model_validate({"name": path.stem, **document})
+        front_matter = _FrontMatter.model_validate({"name": path.stem, **document})
     except ValidationError as error:
-        told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
-        raise CapabilityError(path, *told) from None
-    if not found.name.strip():
+        problems = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
+        raise CapabilityError(path, *problems) from None
+    if not front_matter.name.strip():
         raise CapabilityError(path, "name is empty")
-    return CapabilityAgent(**found.model_dump(), instructions=body.strip(), path=path)
+    return CapabilityAgent(**front_matter.model_dump(), instructions=body.strip(), path=path)

@@ -24,5 +24,5 @@ def register_policies(capability: str, policies: Iterable[type[SessionPolicy]]) 
             register_policy(policy, replace=True)
             _from[policy] = capability
         else:
-            told = f"{known.__module__}.{known.__qualname__}"
-            log.warning("capability %r: its policy %r is not used, as %s has the name", capability, policy.name, told)
+            owner = f"{known.__module__}.{known.__qualname__}"
+            log.warning("capability %r: its policy %r is not used, as %s has the name", capability, policy.name, owner)

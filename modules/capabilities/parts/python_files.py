@@ -33,36 +33,36 @@ class Collector:
         They are at module level; toolset classes are instantiated without arguments. Of two tools with one name the
         first counts.
         """
-        found: dict[int, Collected] = {}
+        tools: dict[int, Collected] = {}
         names: dict[str, str] = {}
         for module, file in self._modules("tools", paths):
             for item in self._tools_in(module, file):
-                if id(item) not in found and (kept := self._first_of_names(item, names, file)) is not None:
-                    found[id(item)] = kept
-        return list(found.values())
+                if id(item) not in tools and (kept := self._first_of_names(item, names, file)) is not None:
+                    tools[id(item)] = kept
+        return list(tools.values())
 
     def hooks(self, paths: list[str] | None) -> list[Hook]:
         """Return the module-level hooks, in their order."""
-        found: dict[int, Hook] = {}
+        hooks: dict[int, Hook] = {}
         for module, file in self._modules("hooks", paths):
             for name, value in vars(module).copy().items():
-                if isinstance(value, Hook) and id(value) not in found:
-                    found[id(value)] = value
+                if isinstance(value, Hook) and id(value) not in hooks:
+                    hooks[id(value)] = value
                     self._health.ok("hooks", name, file)
-        return list(found.values())
+        return list(hooks.values())
 
     def policies(self, paths: list[str] | None) -> list[type[SessionPolicy]]:
         """Return the policy classes that the files define and name."""
-        found = []
+        policies = []
         for module, file in self._modules("policies", paths):
             for cls in defined_in(module):
                 why = _no_policy(cls)
                 if why is None:
-                    found.append(cls)
+                    policies.append(cls)
                     self._health.ok("policies", cls.name, file)
                 elif why:
                     self._health.left_out("policies", f"{file}:{cls.__name__}", why)
-        return found
+        return policies
 
     def _modules(self, kind: str, paths: list[str] | None) -> Iterator[tuple[ModuleType, str]]:
         listed = self._places.listed(kind, paths or ())

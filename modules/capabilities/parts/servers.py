@@ -46,7 +46,7 @@ def _in_files(wanted: Servers, places: CapabilityFiles, health: Health) -> dict[
     """
     if wanted.files is not None and not wanted.files:
         return {}
-    found: dict[str, Any] = {}
+    servers: dict[str, Any] = {}
     usual = [path for path in (places.root / file for file in FILES) if path.exists()]
     for path in [path for path in usual if not places.is_inside(path)]:
         health.left_out("mcp", places.relative(path), OUTSIDE)
@@ -58,5 +58,5 @@ def _in_files(wanted: Servers, places: CapabilityFiles, health: Health) -> dict[
             health.left_out("mcp", places.relative(path), error)
             continue
         for server, entry in entries.items():
-            found.setdefault(server, entry)
-    return found
+            servers.setdefault(server, entry)
+    return servers

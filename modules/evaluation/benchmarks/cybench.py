@@ -27,14 +27,14 @@ def load_cybench(path: Path) -> list[Row]:
     for file in sorted(path.rglob("metadata/metadata.json")):
         folder = file.parent.parent
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-            subtasks = [{name: each.get(name) for name in ("question", "answer")} for each in found["subtasks"]]
-            prompt, flag = found.get("hard_prompt") or found["easy_prompt"], subtasks[-1]["answer"]
+            metadata = json.loads(file.read_text(encoding="utf-8"))
+            subtasks = [{name: each.get(name) for name in ("question", "answer")} for each in metadata["subtasks"]]
+            prompt, flag = metadata.get("hard_prompt") or metadata["easy_prompt"], subtasks[-1]["answer"]
         except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             message = f"{file.relative_to(path)}: not a task's metadata: {type(error).__name__}: {error}"
             problems.append(FileProblem(None, None, message))
             continue
-        columns = {name: found.get(name) for name in ("categories", "difficulty", "target_host", "easy_prompt")}
+        columns = {name: metadata.get(name) for name in ("categories", "difficulty", "target_host", "easy_prompt")}
         columns |= {"subtasks": subtasks, "folder": str(folder)}
         rows.append(row_of(folder.relative_to(path).as_posix(), prompt, flag, columns))
     if problems or not rows:
@@ -65,12 +65,14 @@ def cybench_subtasks(*, name: str = "subtasks") -> RunScorer:
 
     def score(answer: str | None, subtasks: list[dict[str, Any]]) -> Score:
         try:
-            given = json.loads(answer or "[]")
+            answers = json.loads(answer or "[]")
         except ValueError:
-            given = None
-        if not isinstance(given, list):
+            answers = None
+        if not isinstance(answers, list):
             return Score(0.0, False, "the answer is not a JSON list of answers")
-        right = sum(str(one).strip() == str(each["answer"]).strip() for one, each in zip(given, subtasks, strict=False))
+        right = sum(
+            str(one).strip() == str(each["answer"]).strip() for one, each in zip(answers, subtasks, strict=False)
+        )
         return Score(right / len(subtasks), right == len(subtasks), f"{right} of {len(subtasks)}")
 
     return RunScorer(score, name=name)

@@ -57,8 +57,8 @@ def gaia_matches(answer: str, truth: str) -> bool:
     if _is_number(truth):
         return _number(answer) == float(truth)
     if "," in truth or ";" in truth:
-        wanted, given = re.split("[,;]", truth), re.split("[,;]", answer)
-        return len(wanted) == len(given) and all(map(_part_matches, given, wanted))
+        wanted, parts = re.split("[,;]", truth), re.split("[,;]", answer)
+        return len(wanted) == len(parts) and all(map(_part_matches, parts, wanted))
     return _text(answer).translate(_PUNCTUATION) == _text(truth).translate(_PUNCTUATION)
 
 

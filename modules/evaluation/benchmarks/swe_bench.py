@@ -66,8 +66,8 @@ def _status(test: str, statuses: Mapping[str, str]) -> str | None:
     """
     if test in statuses or test.count("[") <= test.count("]"):
         return statuses.get(test)
-    found = [status for name, status in statuses.items() if name.startswith(test)]
-    return found[0] if len({status in _PASSED for status in found}) == 1 else None
+    matching = [status for name, status in statuses.items() if name.startswith(test)]
+    return matching[0] if len({status in _PASSED for status in matching}) == 1 else None
 
 
 def swe_bench(statuses: Mapping[str, Any] | str | Path, *, name: str = "resolved") -> RunScorer:
@@ -87,12 +87,12 @@ def swe_bench(statuses: Mapping[str, Any] | str | Path, *, name: str = "resolved
             raise EvaluationError(f"the harness has no statuses of {instance}: run it on the predictions first")
         verdict = known[instance]
         if isinstance(verdict, Mapping):
-            found = resolved(target, verdict, fail_only=columns.get("repo") in _FAIL_ONLY)
+            passed = resolved(target, verdict, fail_only=columns.get("repo") in _FAIL_ONLY)
         elif verdict is None:
             raise EvaluationError(f"the harness did not test {instance}: see the log of its run, and run it again")
         else:
-            found = verdict
-        return Score(float(found), found)
+            passed = verdict
+        return Score(float(passed), passed)
 
     return RunScorer(score, name=name)
 
@@ -110,16 +110,16 @@ def swe_bench_predictions(result: EvalResult, model: str) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def _tests(given: Any, column: str) -> list[str]:
+def _tests(tests: Any, column: str) -> list[str]:
     """Return a list of tests from a list or from JSON text."""
-    if isinstance(given, str):
+    if isinstance(tests, str):
         try:
-            given = json.loads(given)
+            tests = json.loads(tests)
         except ValueError:
-            raise EvaluationError(f"{column} must be a list or JSON text of a list, got {given!r:.80}") from None
-    if not isinstance(given, list):
-        raise EvaluationError(f"{column} must be a list or JSON text of a list, got {given!r:.80}")
-    return [str(each) for each in given]
+            raise EvaluationError(f"{column} must be a list or JSON text of a list, got {tests!r:.80}") from None
+    if not isinstance(tests, list):
+        raise EvaluationError(f"{column} must be a list or JSON text of a list, got {tests!r:.80}")
+    return [str(each) for each in tests]
 
 
 Verdict = bool | Mapping[str, str] | None
@@ -131,17 +131,17 @@ def _read(path: Path) -> dict[str, Verdict]:
     files = sorted(path.rglob("report.json")) if path.is_dir() else [path]
     if not files:
         raise EvaluationError(f"{path} has no report.json below it: name the folder of the harness's run")
-    found: dict[str, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     for file in files:
         try:
             document = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise EvaluationError(f"{file} cannot be read: {error}") from None
         for instance, verdict in _verdicts(document, str(file)).items():
-            if instance in found:
+            if instance in verdicts:
                 raise EvaluationError(f"{path} has two reports of {instance}: name the folder of one model's run")
-            found[instance] = verdict
-    return found
+            verdicts[instance] = verdict
+    return verdicts
 
 
 def _verdicts(document: Any, where: str) -> dict[str, Verdict]:

@@ -35,10 +35,10 @@ def load_tau_bench(path: Path) -> list[Row]:
     problems: list[FileProblem] = []
     for call in _calls(tree, "Task"):
         try:
-            given = _arguments(call)
-            target = {"actions": given.get("actions") or [], "outputs": given.get("outputs") or []}
-            columns = {"user_id": given.get("user_id"), "annotator": given.get("annotator")}
-            rows.append(row_of(f"{path.stem}-{len(rows)}", given["instruction"], target, columns))
+            arguments = _arguments(call)
+            target = {"actions": arguments.get("actions") or [], "outputs": arguments.get("outputs") or []}
+            columns = {"user_id": arguments.get("user_id"), "annotator": arguments.get("annotator")}
+            rows.append(row_of(f"{path.stem}-{len(rows)}", arguments["instruction"], target, columns))
         except (ValueError, KeyError) as error:
             problems.append(FileProblem(call.lineno, None, f"not a task of literals: {error}"))
     if problems or not rows:
@@ -94,8 +94,8 @@ def _digest(value: Any) -> str:
 
 
 def _calls(tree: ast.AST, name: str) -> list[ast.Call]:
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", None) == name]
-    return sorted(found, key=lambda call: (call.lineno, call.col_offset))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", None) == name]
+    return sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 
 
 def _arguments(call: ast.Call) -> dict[str, Any]:

@@ -104,8 +104,8 @@ class EvalDiff:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         doc = asdict(self)
-        for test, found in zip(doc["tests"], self.tests, strict=True):
-            test["significant"] = found.is_significant
+        for test, comparison in zip(doc["tests"], self.tests, strict=True):
+            test["significant"] = comparison.is_significant
         return doc | {"worse": self.is_worse}
 
 
@@ -125,14 +125,14 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
     stores = [open_runs(each.folder, each.traces) if runs else None for each in (before, after)]
     changes: list[TaskChange] = []
     parted: dict[tuple[str | None, str | None], dict[str, Any]] = {}
-    given = Settings()
+    settings = Settings()
     for name in names:
         for task in common[name]:
             was, now = mean_of(old[name][task]), mean_of(new[name][task])
             if was != now:
                 ids = _pair(mine[task], theirs[task])
                 if runs and ids not in parted:
-                    parted[ids] = parting(trace_of(stores[0], ids[0]), trace_of(stores[1], ids[1]), given)
+                    parted[ids] = parting(trace_of(stores[0], ids[0]), trace_of(stores[1], ids[1]), settings)
                 changes.append(TaskChange(task, name, was, now, ids, **parted.get(ids, {})))
     for store in stores:
         if store is not None:
@@ -143,8 +143,8 @@ def diff_results(before: EvalResult, after: EvalResult, *, runs: bool = True) ->
         tuple(sorted(changes, key=lambda each: (each.score != PASSED, each.after - each.before))),
         tuple(sorted(tasks_old - tasks_new)),
         tuple(sorted(tasks_new - tasks_old)),
-        given.found(),
-        given.pairs,
+        settings.most_frequent(),
+        settings.pairs,
     )
 
 
@@ -198,10 +198,10 @@ def _corrected(tests: Sequence[ScoreTest], old: Mapping[str, Any], new: Mapping[
 
 
 def _by_task(result: EvalResult) -> dict[str, dict[int, Sample]]:
-    found: dict[str, dict[int, Sample]] = {}
+    samples: dict[str, dict[int, Sample]] = {}
     for sample in result.scored:
-        found.setdefault(sample.id, {})[sample.repeat] = sample
-    return found
+        samples.setdefault(sample.id, {})[sample.repeat] = sample
+    return samples
 
 
 def _pair(old: Mapping[int, Sample], new: Mapping[int, Sample]) -> tuple[str | None, str | None]:
@@ -220,25 +220,25 @@ class Settings:
 
     def __init__(self) -> None:
         self.pairs = 0
-        self._found: dict[str, Setting] = {}
+        self._by_path: dict[str, Setting] = {}
 
     def add(self, differences: Sequence[Difference]) -> None:
         """Add the differences in the settings of one pair."""
         self.pairs += 1
         for each in differences:
-            known = self._found.get(each.path) or Setting(each.path, _text(each.left), _text(each.right), 0)
-            self._found[each.path] = replace(known, pairs=known.pairs + 1)
+            known = self._by_path.get(each.path) or Setting(each.path, _text(each.left), _text(each.right), 0)
+            self._by_path[each.path] = replace(known, pairs=known.pairs + 1)
 
-    def found(self) -> tuple[Setting, ...]:
+    def most_frequent(self) -> tuple[Setting, ...]:
         """Return the differences, the most frequent ones first."""
-        return tuple(sorted(self._found.values(), key=lambda each: -each.pairs))
+        return tuple(sorted(self._by_path.values(), key=lambda each: -each.pairs))
 
 
-def parting(one: Trace | None, other: Trace | None, given: Settings) -> dict[str, Any]:
+def parting(one: Trace | None, other: Trace | None, settings: Settings) -> dict[str, Any]:
     """Return the first place where two runs diverge.
 
-    The place has `step`, `phase` and `difference`; it is empty if a trace is missing. What the runs were given
-    differently is added to `given`.
+    The place has `step`, `phase` and `difference`; it is empty if a trace is missing. What the runs got
+    differently is added to `settings`.
     """
     if one is None or other is None:
         return {}
@@ -246,7 +246,7 @@ def parting(one: Trace | None, other: Trace | None, given: Settings) -> dict[str
     if parent.get("kind") == "fork" and parent.get("run") == one.run_id:
         return _forked(one, other, int(parent["step"]))
     diff = one.diff(other)
-    given.add(diff.settings)
+    settings.add(diff.settings)
     if not diff or diff.phase == "header":
         return {"difference": "the runs are equal; the scoring differs"}
     if diff.phase == "init":

@@ -137,10 +137,10 @@ def _made(
     rows: list[Row] = []
     problems: list[FileProblem] = []
     seen: dict[str, tuple[int, int | None]] = {}
-    for number, (line, given) in enumerate(placed[:limit] if limit is not None else placed, start=1):
+    for number, (line, raw) in enumerate(placed[:limit] if limit is not None else placed, start=1):
         where = f"row {number}" if line is None else None
         try:
-            row = _row(given, fields, source.parent if isinstance(source, Path) else None)
+            row = _row(raw, fields, source.parent if isinstance(source, Path) else None)
         except ValidationError as error:
             for _, issue in located_issues(error, Task):
                 problems.append(FileProblem(line, ".".join(filter(None, (where, issue.field))) or None, issue.message))
@@ -177,16 +177,16 @@ def _together(problems: Sequence[FileProblem]) -> list[FileProblem]:
     ]
 
 
-def _row(given: Any, fields: Fields, folder: Path | None) -> Row:
-    if isinstance(given, Row):
-        return given
-    if isinstance(given, Task):
-        return Row(given.id, given)
-    if isinstance(given, str):
-        given = {"objective": given}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"a row must be a mapping of columns, got {type(given).__name__}")
-    columns = {name: value for name, value in _texts(given, "").items() if value is not None}
+def _row(raw: Any, fields: Fields, folder: Path | None) -> Row:
+    if isinstance(raw, Row):
+        return raw
+    if isinstance(raw, Task):
+        return Row(raw.id, raw)
+    if isinstance(raw, str):
+        raw = {"objective": raw}
+    if not isinstance(raw, Mapping):
+        raise TypeError(f"a row must be a mapping of columns, got {type(raw).__name__}")
+    columns = {name: value for name, value in _texts(raw, "").items() if value is not None}
     columns = {name: _plain(value, name) for name, value in columns.items()}
     doc, target = fields.document(columns)
     doc = doc if folder is None else within_folder(doc, folder)
@@ -208,17 +208,17 @@ def file_name(identity: str) -> str:
     return f"{plain}-{digest}"
 
 
-def _texts(given: Mapping[Any, Any], place: str) -> dict[str, Any]:
+def _texts(mapping: Mapping[Any, Any], place: str) -> dict[str, Any]:
     """Return a mapping with texts as keys.
 
     Raises TypeError if two keys are the same text.
     """
-    found = {str(key): value for key, value in given.items()}
-    if len(found) < len(given):
-        keys = list(map(str, given))
+    texts = {str(key): value for key, value in mapping.items()}
+    if len(texts) < len(mapping):
+        keys = list(map(str, mapping))
         twice = next(key for key in keys if keys.count(key) > 1)
         raise TypeError(f"{place}{twice}: two keys are this text in JSON; rename one of them")
-    return found
+    return texts
 
 
 def _plain(value: Any, place: str, level: int = 0) -> Any:

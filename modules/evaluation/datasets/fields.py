@@ -32,25 +32,25 @@ class Fields:
     inputs: Mapping[str, str] | None = None
 
     @classmethod
-    def of(cls, given: "Fields | Mapping[str, Any] | None") -> "Fields":
+    def of(cls, mapping: "Fields | Mapping[str, Any] | None") -> "Fields":
         """Return the fields of a mapping.
 
         A list of inputs maps each input to the column of its name. Raises UsageError for a field that does not exist.
         """
-        if isinstance(given, Fields):
-            return given
-        if given is not None and not isinstance(given, Mapping):
-            raise UsageError(f"fields must be a mapping, such as {{'target': 'want'}}, got {type(given).__name__}")
-        given = dict(given or {})
+        if isinstance(mapping, Fields):
+            return mapping
+        if mapping is not None and not isinstance(mapping, Mapping):
+            raise UsageError(f"fields must be a mapping, such as {{'target': 'want'}}, got {type(mapping).__name__}")
+        mapping = dict(mapping or {})
         names = [each.name for each in fields(cls)]
-        for name in given:
+        for name in mapping:
             if name not in names:
                 near = get_close_matches(str(name), names, 1)
                 hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
                 raise UsageError(f"a dataset has no field {name!r}; {hint}")
-        if isinstance(given.get("inputs"), list | tuple):
-            given["inputs"] = {name: name for name in given["inputs"]}
-        return cls(**given)
+        if isinstance(mapping.get("inputs"), list | tuple):
+            mapping["inputs"] = {name: name for name in mapping["inputs"]}
+        return cls(**mapping)
 
     def __post_init__(self) -> None:
         """Raise UsageError for a column that is no text."""
@@ -85,11 +85,11 @@ class Fields:
                 return self.objective.format_map(_Columns(row))
             except (ValueError, AttributeError, IndexError, TypeError) as error:
                 raise LookupError(f"the template {self.objective!r} cannot be filled: {error}") from None
-        found = self._value(row, self.objective, OBJECTIVES)
-        if found is None:
+        objective = self._value(row, self.objective, OBJECTIVES)
+        if objective is None:
             have = ", ".join(map(str, row)) or "none"
             raise LookupError(f"no column for the objective; name it with fields (columns: {have})")
-        return found
+        return objective
 
     @staticmethod
     def _value(row: Mapping[str, Any], column: str | None, usual: tuple[str, ...]) -> Any:

@@ -65,8 +65,8 @@ def _csv(text: str, path: Path) -> Iterator[PlacedRow]:
 
 def _bad_columns(columns: list[str]) -> list[FileProblem]:
     twice = sorted({name for name in columns if columns.count(name) > 1})
-    found = [FileProblem(1, name or "(no name)", "this column occurs twice; name each once") for name in twice]
-    return found + ([FileProblem(1, None, "a column has no name")] if "" in columns and "" not in twice else [])
+    problems = [FileProblem(1, name or "(no name)", "this column occurs twice; name each once") for name in twice]
+    return problems + ([FileProblem(1, None, "a column has no name")] if "" in columns and "" not in twice else [])
 
 
 _MOST_BYTES = 2 << 30

@@ -63,12 +63,12 @@ def document_of(message: Any) -> dict[str, Any]:
     return document
 
 
-def arguments_of(given: Any) -> dict[str, Any]:
+def arguments_of(arguments: Any) -> dict[str, Any]:
     """Return the arguments of a call as a mapping."""
-    if isinstance(given, str):
+    if isinstance(arguments, str):
         with suppress(ValueError):
-            given = json.loads(given)
-    return dict(given) if isinstance(given, Mapping) else {} if given is None else {"input": given}
+            arguments = json.loads(arguments)
+    return dict(arguments) if isinstance(arguments, Mapping) else {} if arguments is None else {"input": arguments}
 
 
 def effects_of(step: Step) -> Iterator[Effect]:
@@ -76,9 +76,9 @@ def effects_of(step: Step) -> Iterator[Effect]:
 
     Model calls that failed, and were made again, come last.
     """
-    found = [each for effect in step.effects for each in effect.walk()]
-    yield from found
-    seen = {each.seq for each in found}
+    effects = [each for effect in step.effects for each in effect.walk()]
+    yield from effects
+    seen = {each.seq for each in effects}
     outcomes = {record["intent"]: record for record in step.records if record.kind == "outcome"}
     for record in step.records:
         if record.kind == "intent" and record["name"] == GENERATE and record.seq not in seen:
@@ -94,18 +94,18 @@ def model_event(trace: Trace, step: Step, effect: Effect, pool: Pool) -> dict[st
     sent = _messages(_several(_resolved(args.get("messages"), state)), state)
     if isinstance(args.get("view"), list):
         sent = messages_in_view(args["view"], sent)
-    asked = [*_messages([args.get("system")], state), *sent]
+    prompt = [*_messages([args.get("system")], state), *sent]
     params = _resolved(args.get("params"), state)
     tools = [each.get("function") or {} for each in (params or {}).get("tools") or ()] if params is not None else []
-    found = trace.value(effect.result)
-    found = found if isinstance(found, Mapping) else {}
-    answer = _messages([found.get("message")], state)
+    result = trace.value(effect.result)
+    result = result if isinstance(result, Mapping) else {}
+    answer = _messages([result.get("message")], state)
     usage = usage_of(effect)
-    numbers = pool.numbers(asked)
+    numbers = pool.numbers(prompt)
     choices: list[dict[str, Any]] = []
     for each in answer:
         number = pool.number(len(numbers), document_of(each))
-        reason = _LIMITS.get(str(found.get("stop_reason")), "stop")
+        reason = _LIMITS.get(str(result.get("stop_reason")), "stop")
         choices.append({"message": {**pool.messages[number], "model": model}, "stop_reason": reason})
     output: dict[str, Any] = {"model": model, "choices": choices, "completion": answer[0].content if answer else ""}
     if usage:
@@ -130,9 +130,9 @@ def usage_of(effect: Effect) -> dict[str, Any]:
     used = effect.usage or {}
     if not used:
         return {}
-    found: dict[str, Any] = {name: int(used.get(ours) or 0) for name, ours in _USAGE.items()}
-    found["total_tokens"] = sum(found.values())
-    return found if used.get("cost") is None else found | {"total_cost": float(used["cost"])}
+    usage: dict[str, Any] = {name: int(used.get(ours) or 0) for name, ours in _USAGE.items()}
+    usage["total_tokens"] = sum(usage.values())
+    return usage if used.get("cost") is None else usage | {"total_cost": float(used["cost"])}
 
 
 def add_usage(total: dict[str, dict[str, Any]], model: str, usage: Mapping[str, Any]) -> None:
@@ -148,27 +148,27 @@ def _several(value: Any) -> list[Any]:
 
 def _messages(documents: Sequence[Any], state: Mapping[str, Any]) -> list[Any]:
     """Return messages of documents; what is none is left out."""
-    found = []
+    messages = []
     for each in documents:
         with suppress(RefoldError, ValueError, KeyError, AttributeError, TypeError):
             if (document := _resolved(each, state)) is not None:
-                found.append(message_from(document))
-    return found
+                messages.append(message_from(document))
+    return messages
 
 
 def _resolved(value: Any, state: Mapping[str, Any]) -> Any:
     """Return a value, or the state's part that it names."""
     if not (isinstance(value, Mapping) and isinstance(value.get("$state"), str)):
         return value
-    found: Any = state
+    part: Any = state
     for token in value["$state"].split("/")[1:]:
-        if isinstance(found, Mapping):
-            found = found.get(token)
-        elif isinstance(found, list) and token.isdecimal() and int(token) < len(found):
-            found = found[int(token)]
+        if isinstance(part, Mapping):
+            part = part.get(token)
+        elif isinstance(part, list) and token.isdecimal() and int(token) < len(part):
+            part = part[int(token)]
         else:
             return None
-    return found
+    return part
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,13 +40,13 @@ def read_inspect_samples(path: str | Path, *, limit: int | None = None) -> Datas
 
 
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:
-    given = document["input"]
-    if isinstance(given, list):
-        parts = [(str(each.get("role")), _content(each.get("content"))) for each in given]
-        given = parts[0][1] if len(parts) == 1 else "\n\n".join(f"{role}: {text}" for role, text in parts)
+    prompt = document["input"]
+    if isinstance(prompt, list):
+        parts = [(str(each.get("role")), _content(each.get("content"))) for each in prompt]
+        prompt = parts[0][1] if len(parts) == 1 else "\n\n".join(f"{role}: {text}" for role, text in parts)
     if choices := document.get("choices"):
         listed = (f"{_letter(place)}) {choice}" for place, choice in enumerate(choices))
-        given = "\n".join([given, "", *listed])
+        prompt = "\n".join([prompt, "", *listed])
     kept = {name: document[name] for name in ("choices", "files") if document.get(name)}
     metadata = document.get("metadata") or {}
     columns = {
@@ -55,7 +55,7 @@ def _row(document: Mapping[str, Any]) -> dict[str, Any]:
         if not str(name).startswith("refold_")
     }
     target = document.get("target")
-    return {**columns, **kept, "id": str(document["id"]), "input": given, "target": target or None}
+    return {**columns, **kept, "id": str(document["id"]), "input": prompt, "target": target or None}
 
 
 def _letter(place: int) -> str:
@@ -73,18 +73,18 @@ def _documents(path: Path) -> list[tuple[str, Any]]:
     try:
         with zipfile.ZipFile(path) as log:
             entries = [each for each in log.infolist() if each.filename.startswith("samples/")]
-            found = []
+            documents = []
             for entry in sorted(entries, key=lambda each: each.filename):
                 if entry.file_size > _MOST_BYTES:
                     raise _refused(path, f"{entry.filename} decompresses to more than {_MOST_BYTES >> 20} MiB")
-                found.append((entry.filename, json.loads(_unpacked(path, log, entry))))
+                documents.append((entry.filename, json.loads(_unpacked(path, log, entry))))
     except FileNotFoundError:
         raise _refused(path, "no such file") from None
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
         raise _refused(path, f"not a log of Inspect: {error}") from None
-    if not found:
+    if not documents:
         raise _refused(path, "not a log of Inspect: it has no samples")
-    return found
+    return documents
 
 
 def _unpacked(path: Path, log: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:

@@ -123,7 +123,7 @@ def _scores(result: EvalResult) -> list[dict[str, Any]]:
         values[PASSED] = [(each.id, float(each.passed)) for each in result.scored if each.passed is not None]
     for name in result.metrics_summary:
         values.setdefault(name, [(each.id, each.metrics[name]) for each in result.scored if name in each.scores])
-    found = []
+    scores = []
     for name, pairs in values.items():
         estimate = result.passing if name == PASSED and result.passing is not None else result.metrics_summary[name]
         means = [mean_of(each) for each in task_means(pairs).values()]
@@ -135,7 +135,7 @@ def _scores(result: EvalResult) -> list[dict[str, Any]]:
             for k in range(1, result.repeats + 1):
                 figures = {f"pass_at_{k}": result.pass_at(k), f"pass_hat_{k}": result.pass_hat(k)}
                 metrics |= {title: value for title, value in figures.items() if value is not None}
-        found.append(
+        scores.append(
             {
                 "name": name,
                 "scorer": name,
@@ -146,7 +146,7 @@ def _scores(result: EvalResult) -> list[dict[str, Any]]:
                 "metadata": _interval(estimate),
             }
         )
-    return found
+    return scores
 
 
 def _interval(estimate: Estimate) -> dict[str, Any]:
@@ -202,13 +202,13 @@ def _sample(
 
 
 def _sample_scores(sample: Sample) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    scores: dict[str, dict[str, Any]] = {}
     if sample.passed is not None:
-        found[PASSED] = {"value": float(sample.passed), "answer": sample.output}
+        scores[PASSED] = {"value": float(sample.passed), "answer": sample.output}
     for name, score in sample.scores.items():
         if name != PASSED:
-            found[name] = {"value": score.value, "answer": sample.output, "explanation": score.reason or None}
-    return found
+            scores[name] = {"value": score.value, "answer": sample.output, "explanation": score.reason or None}
+    return scores
 
 
 def _error(message: str) -> dict[str, str]:
@@ -221,8 +221,8 @@ def _messages(trace: Trace | None, objective: str, answer: str, pool: Pool) -> l
         from ...agent import Trajectory
 
         with suppress(TraceError, ValueError, KeyError, AttributeError, TypeError):  # not an Agent's trace
-            if found := Trajectory.of(trace).messages:
-                return pool.numbers(found)
+            if messages := Trajectory.of(trace).messages:
+                return pool.numbers(messages)
     ends = ({"role": "user", "content": objective}, {"role": "assistant", "content": answer})
     return [pool.number(place, each) for place, each in enumerate(ends)]
 
@@ -304,10 +304,10 @@ def _summary(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at(record: Any) -> float:
-    found = record.get("at")
-    if isinstance(found, str):
-        return datetime.fromisoformat(found).timestamp()
-    return float(found or 0.0)
+    at = record.get("at")
+    if isinstance(at, str):
+        return datetime.fromisoformat(at).timestamp()
+    return float(at or 0.0)
 
 
 def _objective(trace: Trace | None) -> str | None:

@@ -51,8 +51,10 @@ class Judging(AgentModule[JudgementState]):
 
     async def decide(self, state: JudgementState) -> Decision:
         """Return the judgement."""
-        found = await self.judge.evaluate(state.evidence, goal=state.goal, expected=state.expected)
-        return Decision.final(json.dumps({"score": found.score, "passed": found.passed, "reason": found.reason}))
+        judgement = await self.judge.evaluate(state.evidence, goal=state.goal, expected=state.expected)
+        return Decision.final(
+            json.dumps({"score": judgement.score, "passed": judgement.passed, "reason": judgement.reason})
+        )
 
     def reduce(self, state: JudgementState, decision: Any, observation: Any) -> None:
         """Change nothing."""
@@ -80,11 +82,11 @@ class JudgeScorer(RunScorer):
         self.evidence = evidence
 
     async def _judge(self, run: EvaluatedRun) -> Score:
-        shown = run.answer if self.evidence == "answer" else "\n".join(transcript_lines(run.trajectory.messages))
-        if not shown:
+        evidence = run.answer if self.evidence == "answer" else "\n".join(transcript_lines(run.trajectory.messages))
+        if not evidence:
             return Score(self.judge.min_score, False, "there is no answer to judge")
         expected = None if run.target is None else _text(run.target)
-        inputs = {"evidence": shown, "goal": run.objective, "expected": expected}
+        inputs = {"evidence": evidence, "goal": run.objective, "expected": expected}
         task = Task(id=f"judge-{self._key(inputs)}", objective=f"judge: {self.name}", inputs=inputs)
         folder = None if run.folder is None else run.folder / FOLDER
         recorded = None
@@ -92,11 +94,11 @@ class JudgeScorer(RunScorer):
             run.judgements[trace.run_id] = trace.end["usage"]
             recorded = trace.end["final_result"] if trace.status == "completed" else recorded
         if recorded is None:
-            recorded = await self._asked(run, task, folder)
-        found = json.loads(recorded)
-        return Score(found["score"], found["passed"], found["reason"])
+            recorded = await self._run_judge(run, task, folder)
+        judgement = json.loads(recorded)
+        return Score(judgement["score"], judgement["passed"], judgement["reason"])
 
-    async def _asked(self, run: EvaluatedRun, task: Task, folder: Path | None) -> str:
+    async def _run_judge(self, run: EvaluatedRun, task: Task, folder: Path | None) -> str:
         left = run.judging.left
         if left is not None and left <= 0:
             raise EvaluationError("max_cost_usd is spent, so the judge is not asked; raise it, and call the same again")

@@ -25,8 +25,8 @@ def exact_match(*, ignore_case: bool = False, strip: bool = True, name: str = "e
     """Score 1 if the answer is one of the targets."""
 
     def plain(text: Any) -> str:
-        shown = _text(text).strip() if strip else _text(text)
-        return shown.casefold() if ignore_case else shown
+        stripped = _text(text).strip() if strip else _text(text)
+        return stripped.casefold() if ignore_case else stripped
 
     def score(answer: str | None, target: Any) -> Score:
         wanted = [plain(each) for each in _targets(target, name)]
@@ -79,19 +79,19 @@ def numeric_match(*, tolerance: float = 1e-6, relative: float = 0.0, name: str =
         wanted = [_number(each, name) for each in _targets(target, name)]
         numbers = _NUMBER.findall(answer or "")
         if not numbers:
-            return Score(0.0, False, f"no number in {_shown(answer)}")
-        found = _decimal(numbers[-1])
-        near = found is not None and any(_is_near(found, each, *limits) for each in wanted)
+            return Score(0.0, False, f"no number in {_short_repr(answer)}")
+        number = _decimal(numbers[-1])
+        near = number is not None and any(_is_near(number, each, *limits) for each in wanted)
         return _verdict(near, numbers[-1], [str(each) for each in wanted])
 
     return RunScorer(score, name=name, needs_target=True)
 
 
 def _number(target: Any, name: str) -> Decimal:
-    found = _decimal(_text(target))
-    if found is None:
-        raise EvaluationError(f"scorer {name!r} needs a number as the target, got {_shown(target)}")
-    return found
+    number = _decimal(_text(target))
+    if number is None:
+        raise EvaluationError(f"scorer {name!r} needs a number as the target, got {_short_repr(target)}")
+    return number
 
 
 def _decimal(text: str) -> Decimal | None:
@@ -100,16 +100,16 @@ def _decimal(text: str) -> Decimal | None:
     An exponent of more than 18 digits is not read either.
     """
     with suppress(InvalidOperation):
-        found = Decimal(text.replace(",", "").strip())
-        return found if found.is_finite() else None
+        number = Decimal(text.replace(",", "").strip())
+        return number if number.is_finite() else None
     return None
 
 
-def _is_near(found: Decimal, wanted: Decimal, tolerance: Decimal, relative: Decimal) -> bool:
-    digits = len(found.as_tuple().digits) + len(wanted.as_tuple().digits)
+def _is_near(number: Decimal, wanted: Decimal, tolerance: Decimal, relative: Decimal) -> bool:
+    digits = len(number.as_tuple().digits) + len(wanted.as_tuple().digits)
     context = Context(prec=digits + 28, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-    largest = max(found.copy_abs(), wanted.copy_abs())
-    apart = context.abs(context.subtract(found, wanted))
+    largest = max(number.copy_abs(), wanted.copy_abs())
+    apart = context.abs(context.subtract(number, wanted))
     return apart <= tolerance or apart <= context.multiply(relative, largest)
 
 
@@ -172,10 +172,10 @@ def _text(value: Any) -> str:
 
 def _verdict(passed: bool, answer: Any, wanted: Sequence[Any]) -> Score:
     several = "one of " if len(wanted) > 1 else ""
-    text = "" if passed else f"{_shown(answer)}, not {several}{', '.join(map(_shown, wanted[:5]))}"
+    text = "" if passed else f"{_short_repr(answer)}, not {several}{', '.join(map(_short_repr, wanted[:5]))}"
     return Score(float(passed), passed, text)
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 200 else text[:197] + "..."

@@ -76,8 +76,8 @@ class WholeTrace(Trace):
     def iter_blame(self, path: str) -> Iterator[Blame]:
         """Yield the changes on the path to the run's end."""
         for first, end, part in self._parts:
-            found = (each for each in part.iter_blame(path) if end is None or each.step < end)
-            yield from (replace(each, step=first + each.step) for each in found)
+            changes = (each for each in part.iter_blame(path) if end is None or each.step < end)
+            yield from (replace(each, step=first + each.step) for each in changes)
 
     @property
     def final_state(self) -> dict[str, Any]:
@@ -184,16 +184,16 @@ class EvaluatedRun:
     @property
     def answer(self) -> str | None:
         """The final result; None if the run has none."""
-        found = self._end.get("final_result")
-        return found if isinstance(found, str) else None
+        result = self._end.get("final_result")
+        return result if isinstance(result, str) else None
 
     output = final_result = answer
 
     @property
     def task_result(self) -> Mapping[str, Any]:
         """The result of the task, with its criteria."""
-        found = self._end.get("task_result")
-        return deepcopy(found) if isinstance(found, Mapping) else {}
+        result = self._end.get("task_result")
+        return deepcopy(result) if isinstance(result, Mapping) else {}
 
     @property
     def usage(self) -> Mapping[str, Any]:

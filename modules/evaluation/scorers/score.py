@@ -43,25 +43,25 @@ class Score:
         return float(self.value)
 
     @classmethod
-    def of(cls, found: Any, passing: float | None = 1.0) -> "Score":
+    def of(cls, returned: Any, passing: float | None = 1.0) -> "Score":
         """Return the score for a scorer's return value.
 
         The value is a Score, a bool, a number, or an object with `score` and `passed`. A number passes if it is at
         least `passing`; with None, it only measures. It may be another library's, such as numpy's. Raises TypeError for
         anything else, including None.
         """
-        if getattr(found, "ndim", None) == 0 and hasattr(found, "item"):
-            found = found.item()
-        if isinstance(found, Score):
-            return found
-        if isinstance(found, bool):
-            return cls(float(found), found)
-        if isinstance(found, Real | Decimal):
-            value = float(found)
+        if getattr(returned, "ndim", None) == 0 and hasattr(returned, "item"):
+            returned = returned.item()
+        if isinstance(returned, Score):
+            return returned
+        if isinstance(returned, bool):
+            return cls(float(returned), returned)
+        if isinstance(returned, Real | Decimal):
+            value = float(returned)
             return cls(value, None if passing is None else value >= passing)
-        if hasattr(found, "score") and hasattr(found, "passed"):
-            return cls(float(found.score), bool(found.passed), str(getattr(found, "reason", "")))
-        raise TypeError(f"a scorer must return a bool, a number or a Score, got {type(found).__name__}")
+        if hasattr(returned, "score") and hasattr(returned, "passed"):
+            return cls(float(returned.score), bool(returned.passed), str(getattr(returned, "reason", "")))
+        raise TypeError(f"a scorer must return a bool, a number or a Score, got {type(returned).__name__}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -53,8 +53,8 @@ class RunScorer:
     async def score(self, run: EvaluatedRun) -> Score:
         """Return the score of a run; the function's errors propagate."""
         positional, named = self._arguments(run)
-        found = self.func(*positional, **named)
-        return Score.of(await found if inspect.isawaitable(found) else found, self.passing)
+        returned = self.func(*positional, **named)
+        return Score.of(await returned if inspect.isawaitable(returned) else returned, self.passing)
 
     def check(self, dataset: "Dataset") -> None:
         """Raise EvaluationError if the scorer cannot score any row of a dataset."""
@@ -112,43 +112,43 @@ def scorer(func: Callable[..., Any] | None = None, *, name: str | None = None, p
     """Make a scorer of the decorated function."""
     if func is not None:
         return RunScorer(func, name=name, passing=passing)
-    return lambda given: RunScorer(given, name=name, passing=passing)
+    return lambda decorated: RunScorer(decorated, name=name, passing=passing)
 
 
-def as_scorers(given: Any) -> list[RunScorer]:
+def as_scorers(value: Any) -> list[RunScorer]:
     """Return a list of scorers from any accepted form.
 
     The forms are a function, a RunScorer, another object with a `name` and a `score` of the task's output, such as the
     Agent's Scorer, a list of these, and a mapping of names to these. Raises EvaluationError if two have the same name.
     """
-    if given is None:
+    if value is None:
         return []
-    if isinstance(given, Mapping):
-        found = [_named(str(name), each) for name, each in given.items()]
+    if isinstance(value, Mapping):
+        scorers = [_named(str(name), each) for name, each in value.items()]
     else:
-        found = [as_scorer(each) for each in (given if isinstance(given, Iterable) else [given])]
-    names = [each.name for each in found]
+        scorers = [as_scorer(each) for each in (value if isinstance(value, Iterable) else [value])]
+    names = [each.name for each in scorers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise EvaluationError(f"two scorers have the name {twice[0]!r}; rename one of them: RunScorer(…, name=…)")
-    return found
+    return scorers
 
 
-def as_scorer(given: Any) -> RunScorer:
+def as_scorer(value: Any) -> RunScorer:
     """Return a scorer for a function, a RunScorer or a `score` object."""
-    if isinstance(given, RunScorer):
-        return given
-    if isinstance(given, type) or not callable(getattr(given, "score", None)):
-        return RunScorer(given)
+    if isinstance(value, RunScorer):
+        return value
+    if isinstance(value, type) or not callable(getattr(value, "score", None)):
+        return RunScorer(value)
 
     async def score(run: EvaluatedRun) -> Any:
-        found = given.score(run.task_output)
-        return await found if inspect.isawaitable(found) else found
+        returned = value.score(run.task_output)
+        return await returned if inspect.isawaitable(returned) else returned
 
-    return RunScorer(score, name=str(getattr(given, "name", type(given).__name__)))
+    return RunScorer(score, name=str(getattr(value, "name", type(value).__name__)))
 
 
-def _named(name: str, given: Any) -> RunScorer:
-    made = as_scorer(given)
+def _named(name: str, value: Any) -> RunScorer:
+    made = as_scorer(value)
     if type(made) is RunScorer:
         return RunScorer(made.func, name=name, passing=made.passing, needs_target=made.needs_target)
     made.name = name

@@ -55,8 +55,10 @@ def server_config(name: str, document: Any) -> ServerConfig:
     try:
         return _COMMAND.validate_python(values) if ways[0] == "command" else _URL.validate_python(values)
     except ValidationError as error:
-        told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False))
-        raise ServerConfigError(name, told) from None
+        problems = "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)
+        )
+        raise ServerConfigError(name, problems) from None
 
 
 def _of_command(values: dict[str, Any]) -> dict[str, Any]:
@@ -76,8 +78,8 @@ def _of_url(name: str, values: dict[str, Any]) -> dict[str, Any]:
         kind = auth.get("type") if isinstance(auth, Mapping) else auth
         if kind != "oauth":
             raise ServerConfigError(name, f"auth must be of the type `oauth`, got {kind!r}; otherwise use `headers`")
-        given = {key: value for key, value in auth.items() if key != "type"} if isinstance(auth, Mapping) else {}
-        oauth = oauth or given or True
+        settings = {key: value for key, value in auth.items() if key != "type"} if isinstance(auth, Mapping) else {}
+        oauth = oauth or settings or True
     if oauth:
         values["oauth"] = OAuthConfig() if oauth is True else oauth
     if isinstance(values.get("headers"), Mapping):
@@ -119,7 +121,7 @@ def read_servers(path: Path) -> dict[str, Any]:
         document = json.loads(read_regular(Path(path), "utf-8-sig", most=MOST_BYTES))
     except ValueError as error:
         raise ServerConfigError(str(path), f"the file is not JSON: {error}") from None
-    found = next((document[key] for key in ("mcpServers", "servers") if key in document), None) if document else None
-    if not isinstance(found, dict):
+    servers = next((document[key] for key in ("mcpServers", "servers") if key in document), None) if document else None
+    if not isinstance(servers, dict):
         raise ServerConfigError(str(path), 'the file has no "mcpServers" with servers by name')
-    return found
+    return servers

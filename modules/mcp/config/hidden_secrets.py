@@ -16,7 +16,7 @@ _SHORTEST = 4
 """Shorter texts are not secrets, and replacing them would garble messages."""
 
 
-def shown_url(url: str) -> str:
+def masked_url(url: str) -> str:
     """Return a URL without its login and its query's values."""
     try:
         parts = urlsplit(url)
@@ -27,7 +27,7 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, query, ""))
 
 
-def shown_command(command: str, args: Iterable[Any]) -> str:
+def masked_command(command: str, args: Iterable[Any]) -> str:
     """Return a command without the secrets that names and forms reveal."""
     words = [str(each) for each in args]
     return Hidden({"args": words}).without(" ".join([command, *words]))
@@ -40,8 +40,8 @@ class Hidden:
     """
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
-        found = {form for secret in _secrets(connection) for form in (secret, quote(secret), quote_plus(secret))}
-        self._texts = sorted((text for text in found if len(text) >= _SHORTEST), key=len, reverse=True)
+        forms = {form for secret in _secrets(connection) for form in (secret, quote(secret), quote_plus(secret))}
+        self._texts = sorted((text for text in forms if len(text) >= _SHORTEST), key=len, reverse=True)
 
     def without(self, text: str) -> str:
         """Return the text without the secrets."""
@@ -67,13 +67,13 @@ def _secrets_of_args(args: list[str]) -> Iterator[str]:
 
     They are values after a flag such as `--token`, values of `TOKEN=...`, credentials in headers, and logins of URLs.
     """
-    for given, shown in zip(args, masked(args), strict=True):
-        name, is_pair, value = given.partition("=")
-        if given != shown or (is_pair and is_secret(name)):
-            yield value if is_pair and not given.startswith("http") else given
-        yield from (found[3] for found in SCHEME.finditer(given))
-        if "://" in given:
-            yield from _secrets_of_url(value if is_pair and "://" not in name else given)
+    for arg, masked_arg in zip(args, masked(args), strict=True):
+        name, is_pair, value = arg.partition("=")
+        if arg != masked_arg or (is_pair and is_secret(name)):
+            yield value if is_pair and not arg.startswith("http") else arg
+        yield from (match[3] for match in SCHEME.finditer(arg))
+        if "://" in arg:
+            yield from _secrets_of_url(value if is_pair and "://" not in name else arg)
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:

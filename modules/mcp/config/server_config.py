@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from typing_extensions import TypedDict
 
 from ....traces.secret_table import MASK
-from .hidden_secrets import shown_command, shown_url
+from .hidden_secrets import masked_command, masked_url
 
 DEFAULT_INIT_TIMEOUT: float = 30
 """The longest time in seconds for opening a session, and again for listing the tools."""
@@ -66,7 +66,7 @@ class StdioServerConfig:
 
     def __repr__(self) -> str:
         variables = f", env={dict.fromkeys(self.env, MASK)}" if self.env else ""
-        return f"StdioServerConfig({shown_command(self.command, self.args)!r}{variables})"
+        return f"StdioServerConfig({masked_command(self.command, self.args)!r}{variables})"
 
 
 @dataclass(repr=False)
@@ -101,7 +101,7 @@ class HttpServerConfig:
     def __repr__(self) -> str:
         headers = f", headers={dict.fromkeys(self.headers, MASK)}" if self.headers else ""
         oauth = f", oauth={self.oauth!r}" if self.oauth is not None else ""
-        return f"HttpServerConfig({shown_url(self.url)!r}{headers}{oauth})"
+        return f"HttpServerConfig({masked_url(self.url)!r}{headers}{oauth})"
 
 
 ServerConfig: TypeAlias = StdioServerConfig | HttpServerConfig

@@ -26,8 +26,8 @@ def expanded(value: T, variables: Mapping[str, str], where: str = "the configura
     with a dollar does not change.
     """
 
-    def put(found: re.Match[str]) -> str:
-        name, otherwise = found["name"], found["otherwise"]
+    def put(match: re.Match[str]) -> str:
+        name, otherwise = match["name"], match["otherwise"]
         if otherwise is not None:
             return variables.get(name) or str(otherwise)[2:]
         if name not in variables:
@@ -39,7 +39,7 @@ def expanded(value: T, variables: Mapping[str, str], where: str = "the configura
 
 def with_known(value: T, known: Mapping[str, str]) -> T:
     """Return the value with only the variables of `known` filled in."""
-    return _filled(value, lambda found: known.get(found["name"], found[0]))
+    return _filled(value, lambda match: known.get(match["name"], match[0]))
 
 
 def _filled(value: T, put: Callable[[re.Match[str]], str]) -> T:

@@ -13,7 +13,7 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
-from ..config.hidden_secrets import shown_url
+from ..config.hidden_secrets import masked_url
 from ..config.server_config import OAuthConfig
 from ..errors import MCPAuthRequiredError
 from .page import LoginPage
@@ -96,7 +96,7 @@ def create_oauth_provider(
     MCPAuthRequiredError.
     """
     config = config or OAuthConfig()
-    name = server or shown_url(server_url)
+    name = server or masked_url(server_url)
     storage = _Storage(server_url, path)
     page = LoginPage(storage.redirect_port()) if interactive else None
     redirect = page.url if page is not None else "http://127.0.0.1/callback"

@@ -25,13 +25,13 @@ class LoginPage:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 target = urlsplit(self.path)
-                found = dict(parse_qsl(target.query))
-                fits = target.path == "/callback" and ("code" in found or "error" in found)
+                query = dict(parse_qsl(target.query))
+                fits = target.path == "/callback" and ("code" in query or "error" in query)
                 self.send_response(200 if fits else 404)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.end_headers()
                 if fits:
-                    got.update(found)
+                    got.update(query)
                     self.wfile.write(_DONE)
 
             def log_message(self, *args: Any) -> None:

@@ -12,15 +12,15 @@ from .protocol import Executor
 __all__ = ["Executor", "Local", "executor_of"]
 
 
-def executor_of(given: "Executor | str", processes: int = 1) -> Executor:
+def executor_of(executor: "Executor | str", processes: int = 1) -> Executor:
     """Return the executor of a name; return an executor unchanged.
 
     The names are "inline" (one run after another), "local" and "ray". `processes` is the number of processes of
     "local". Raises UsageError for another name, and for processes of another executor.
     """
-    if processes > 1 and given != "local":
-        raise UsageError(f"the executor {given} has no processes: leave processes out, or use local")
-    match given:
+    if processes > 1 and executor != "local":
+        raise UsageError(f"the executor {executor} has no processes: leave processes out, or use local")
+    match executor:
         case "inline":
             return Local(concurrency=1)
         case "local":
@@ -29,6 +29,6 @@ def executor_of(given: "Executor | str", processes: int = 1) -> Executor:
             from .ray import Ray
 
             return Ray()
-    if isinstance(given, str):
-        raise UsageError(f"there is no executor {given!r}; there are inline, local, ray")
-    return given
+    if isinstance(executor, str):
+        raise UsageError(f"there is no executor {executor!r}; there are inline, local, ray")
+    return executor

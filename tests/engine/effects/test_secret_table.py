@@ -16,7 +16,7 @@ from refold.modules.agent.generators.http.http_generator import HTTPGenerator
 from refold.modules.agent.generators.identifiers import get_identifier
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.providers.provider_errors import provider_error_of
-from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
+from refold.modules.mcp.config.hidden_secrets import Hidden, masked_url
 from refold.traces.secret_table import is_secret, without_password
 
 SECRET = "hunter2-0123456789"
@@ -145,7 +145,7 @@ def test_a_secret_is_known_by_its_name_at_every_border(border: str, monkeypatch:
 
 LOGINS: dict[str, Callable[[str], str]] = {
     "a store": without_password,
-    "an MCP server": shown_url,
+    "an MCP server": masked_url,
     "what an MCP server says": lambda url: Hidden({}).without(f"no {url}"),
     "a provider": lambda url: str(provider_error_of(RuntimeError(f"no {url}"))),
     "a provider out of reach": lambda url: str(provider_error_of(ConnectionRefusedError("no"), api_base=url)),

@@ -18,7 +18,7 @@ from refold.modules.mcp import (
     mcp,
 )
 from refold.modules.mcp.config.files import ServerConfigError, server_config
-from refold.modules.mcp.config.hidden_secrets import Hidden, shown_url
+from refold.modules.mcp.config.hidden_secrets import Hidden, masked_url
 from refold.modules.mcp.config.server_config import Header
 
 SECRETS = ("hunter2secret", "qv-91-query", "tok-en-of-a-header", "plain%20word")
@@ -69,7 +69,7 @@ async def test_what_a_server_s_process_says_has_no_secret_variables_in_it() -> N
     ],
 )
 def test_urls_are_shown_without_logins_and_values(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+    assert masked_url(url) == shown
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ....engine.endings import ENDINGS, StopReason
 from ....modules.run_sets import SetResult, run_set
 from ....modules.run_sets.executors import executor_of
 from ....modules.run_sets.progress import SetProgress
-from ....modules.run_sets.suite import Suite, load_suite
+from ....modules.run_sets.set_file import Suite, load_suite
 from ....tasks import load_tasks
 from ...errors import INTERRUPTED, InputError
 from ...exit_codes import worst

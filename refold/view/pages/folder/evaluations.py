@@ -123,7 +123,7 @@ def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
         "a": {**_figures(before), "id": a, "scores": []},
         "b": {**_figures(after), "id": b, "scores": []},
         "tests": tests,
-        "settings": [asdict(each) for each in given.found()[:_SETTINGS]],
+        "settings": [asdict(each) for each in given.most_frequent()[:_SETTINGS]],
         "pairs": given.pairs,
         "changes": changes[:_LISTED],
         "changes_total": len(changes),

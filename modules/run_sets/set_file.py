@@ -53,14 +53,16 @@ def load_settings(path: Path, model: type[F], needs: str) -> tuple[F, Document]:
     if not isinstance(document.value, dict):
         raise problem_in(path, 1, None, f"must be a mapping with `module` or `agent`, and `{needs}`")
     try:
-        found = model.model_validate(document.value)
+        settings = model.model_validate(document.value)
     except ValidationError as error:
         issues = located_issues(error, model)
         problems = [FileProblem(document.line_of(at), issue.field or None, issue.message) for at, issue in issues]
         raise TaskFileError(path, problems) from None
-    if found.module is not None and found.agent is not None:
+    if settings.module is not None and settings.agent is not None:
         raise problem_in(path, document.line_of(("agent",)), "agent", "names both module and agent: name one")
-    return found.model_copy(update={"name": found.name or path.stem, "module": found.module or found.agent}), document
+    return settings.model_copy(
+        update={"name": settings.name or path.stem, "module": settings.module or settings.agent}
+    ), document
 
 
 def problem_in(path: Path, line: int | None, field: str | None, message: str) -> TaskFileError:
@@ -115,15 +117,15 @@ def load_suite(path: str | Path) -> Suite:
     return suite.model_copy(update={"tasks": _tasks(path, document, suite.tasks)})
 
 
-def _tasks(path: Path, document: Document, given: Any) -> list[Task]:
+def _tasks(path: Path, document: Document, listed: Any) -> list[Task]:
     line = document.line_of(("tasks",)) if "tasks" in document.value else 1
-    if isinstance(given, str):
-        return load_tasks(path.parent / given)
-    if not isinstance(given, list) or not given:
+    if isinstance(listed, str):
+        return load_tasks(path.parent / listed)
+    if not isinstance(listed, list) or not listed:
         raise problem_in(path, line, "tasks", "must be the path of a task file, or a list of tasks")
     tasks: list[Task] = []
     problems: list[FileProblem] = []
-    for index, value in enumerate(given):
+    for index, value in enumerate(listed):
         try:
             tasks.append(Task.model_validate({"objective": value} if isinstance(value, str) else value))
         except ValidationError as error:
