@@ -13,7 +13,7 @@ WORKERS ?= 3
 # Without its cache of bytecode, each of the hundreds of processes that tests start would compile all that it imports.
 test test-fast test-latest test-providers-latest: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test test-fast test-latest test-providers-latest test-pythons check bench docs screenshots clean
+.PHONY: help demo test test-fast test-latest test-providers-latest test-pythons check bench docs screenshots dist try-dist clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -83,6 +83,12 @@ docs: $(VENV)/refold-dev  ## render the docstrings of all public names to build/
 
 screenshots: $(VENV)/refold-dev  ## make the pictures in the docs, in Chromium
 	$(BIN)/python docs/scripts/screenshots.py
+
+dist: $(VENV)/refold-dev  ## build the wheel and the sdist in dist/, twice with equal bytes, and check them
+	$(BIN)/python .ci/dist.py
+
+try-dist: $(VENV)/refold-dev  ## try the wheel in dist/ in empty environments: each Python that is there, each extra
+	$(BIN)/python .ci/try_dist.py $(TRY)
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) $(VENV)-latest build dist *.egg-info

@@ -12,7 +12,7 @@ import lazy_loader
 
 from .traces.run_page import register_page_maker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 _SELDOM = (

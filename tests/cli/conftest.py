@@ -162,7 +162,7 @@ def scripted(lab: Path) -> Callable[..., str]:
 
 def command(*argv: object) -> list[str]:
     """The command line as a process is started with it."""
-    return [*warm_python(), "-m", "refold.cli", *(str(arg) for arg in argv)]
+    return [*warm_python(), "-m", "refold", *(str(arg) for arg in argv)]
 
 
 @pytest.fixture

@@ -1,13 +1,14 @@
 """Errors stand in eight families, and their names end in Error; nothing else's name does."""
 
+import pkgutil
 import re
-import tomllib
 from importlib import import_module
 from typing import Any
 
 import pytest
 from places import ROOT
 
+import refold
 from refold import errors
 from refold.errors import (
     DefinitionError,
@@ -46,8 +47,8 @@ SIGNALS = {"ToolSignal", "Stop", "Reaction", "Continue", "Fail", "Finish", "Retr
 
 
 def packages() -> list[str]:
-    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    return [*(name for name in tool["packages"] if not name.startswith("refold.cli")), "refold.errors"]
+    found = [each.name for each in pkgutil.walk_packages(refold.__path__, "refold.") if each.ispkg]
+    return ["refold", *(name for name in found if not name.startswith("refold.cli")), "refold.errors"]
 
 
 def public() -> list[tuple[str, str, Any]]:

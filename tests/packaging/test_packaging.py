@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 from places import ROOT
@@ -28,18 +27,13 @@ HEAVY = (
 )
 
 
-def test_every_package_folder_is_listed_and_every_listed_one_is_there() -> None:
-    tool = PROJECT["tool"]["setuptools"]
-    real = {"refold": ROOT / "refold"} | {f"refold.{n}": ROOT / n for n in ("engine", "modules", "tasks", "traces")}
-    found = set()
-    for name, folder in real.items():
-        for init in folder.rglob("__init__.py"):
-            inside = init.parent.relative_to(folder)
-            if not any((folder / Path(*inside.parts[: i + 1])).is_symlink() for i in range(len(inside.parts))):
-                found.add(".".join((name, *inside.parts)))
-    assert set(tool["packages"]) == found
-    for name, folder in tool["package-dir"].items():
-        assert real[name] == ROOT / folder
+def test_every_folder_with_python_files_is_a_package_and_the_build_names_all_of_them() -> None:
+    wheel = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["only-include"] == ["refold", *wheel["sources"]]
+    assert wheel["sources"] == {name: f"refold/{name}" for name in ("engine", "modules", "tasks", "traces")}
+    for top in wheel["only-include"]:
+        for path in (ROOT / top).rglob("*.py"):
+            assert (path.parent / "__init__.py").exists(), f"{path.parent} has no __init__.py"
 
 
 def test_a_folder_holds_at_most_fifteen_files_beside_its_face_and_no_file_is_long() -> None:
@@ -70,6 +64,12 @@ def test_the_links_in_the_package_lead_to_the_real_folders() -> None:
         link = ROOT / "refold" / name
         assert link.is_symlink()
         assert link.resolve() == ROOT / name
+
+
+def test_an_editable_install_shows_the_package_alone() -> None:
+    (folder,) = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["dev-mode-dirs"]
+    (link,) = (ROOT / folder).iterdir()
+    assert (link.name, link.resolve()) == ("refold", ROOT / "refold")
 
 
 def test_no_python_file_stands_at_the_root_but_the_caption() -> None:

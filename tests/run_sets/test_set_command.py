@@ -243,7 +243,7 @@ def test_ctrl_c_once_lets_running_tasks_finish_and_twice_cuts_them_off(tmp_path:
     )
     suite.write_text(f"module: toys.counting:Counting\ntasks:\n{tasks}limits: {{concurrency: 2}}\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "helpers"), str(ROOT)])}
-    command = [*warm_python(), "-m", "refold.cli", "set", "run", str(suite), "--json"]
+    command = [*warm_python(), "-m", "refold", "set", "run", str(suite), "--json"]
     process = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -44,7 +45,9 @@ def main() -> int:
     pages = write_pages()
     files = [*sorted(HERE.glob("accepted*.py")), *sorted(HERE.glob("rejected*.py")), *pages]
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    # Outside the checkout, refold is what is installed: an editable install must be seen, too.
+    with tempfile.TemporaryDirectory() as outside:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=outside, check=False)
     try:
         report = json.loads(done.stdout)
     except ValueError:

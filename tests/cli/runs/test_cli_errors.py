@@ -12,6 +12,7 @@ import pytest
 from rich.text import Text
 from typer.main import get_command
 
+from refold import __version__
 from refold.cli.app import app
 from refold.traces.file.writer import TraceWriter
 
@@ -150,7 +151,7 @@ def test_help_and_version(refold: Command) -> None:
         assert "Usage: refold" in refold(*argv).out
     assert refold("trace", "show", "-h").out == refold("trace", "show", "--help").out
     ran = refold("--version")
-    assert (ran.code, ran.out) == (0, "refold 0.1.0\n")
+    assert (ran.code, ran.out) == (0, f"refold {__version__}\n")
 
 
 def commands(command: Any = None, path: str = "refold") -> Iterator[tuple[str, Any]]:
@@ -211,7 +212,7 @@ def test_text_that_a_terminal_can_not_show_is_escaped(process: Command) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell that closes streams")
 def test_closed_streams_are_none_to_write_to(process: Command, lab: Path) -> None:
-    run = [sys.executable, "-m", "refold.cli", *RUN, "--traces", "closed"]
+    run = [sys.executable, "-m", "refold", *RUN, "--traces", "closed"]
     ran = subprocess.run(
         ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *run], cwd=lab, timeout=250, check=False, env=os.environ
     )

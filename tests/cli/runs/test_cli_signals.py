@@ -73,7 +73,7 @@ def without_reader(lab: Path) -> Command:
         os.close(reading)
         with os.fdopen(writing, "wb") as nobody:
             return subprocess.run(
-                [sys.executable, "-m", "refold.cli", *argv],
+                [sys.executable, "-m", "refold", *argv],
                 stdout=nobody,
                 stderr=subprocess.PIPE,
                 timeout=250,
@@ -90,7 +90,7 @@ def with_full(lab: Path) -> Command:
     def run(stream: str, *argv: str) -> Any:
         with open("/dev/full", "wb") as full:
             streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: full}
-            command = [sys.executable, "-m", "refold.cli", *argv]
+            command = [sys.executable, "-m", "refold", *argv]
             return subprocess.run(command, cwd=lab, **streams, timeout=250, check=False)
 
     return run

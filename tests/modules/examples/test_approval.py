@@ -108,7 +108,7 @@ def test_killed_while_it_waits_it_goes_on_in_another_process(tmp_path: Path) -> 
     assert Trace.load(path).status == "waiting"
 
     def resume(value: str) -> Any:
-        line = [*warm_python(), "-m", "refold.cli", "resume", str(path), "--yes", "--json", "--value", value]
+        line = [*warm_python(), "-m", "refold", "resume", str(path), "--yes", "--json", "--value", value]
         return orjson.loads(subprocess.run(line, cwd=tmp_path, capture_output=True, check=False, timeout=250).stdout)
 
     second = resume("100")

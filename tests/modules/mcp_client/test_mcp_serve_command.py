@@ -85,7 +85,7 @@ def folder(tmp_path: Path) -> Path:
 
 def refold_serves() -> list[str]:
     """The beginning of the command line that serves; a function, as collecting tests should start no process."""
-    return [*warm_python(), "-m", "refold.cli", "mcp", "serve"]
+    return [*warm_python(), "-m", "refold", "mcp", "serve"]
 
 
 def params(folder: Path, *args: str) -> StdioServerParameters:

@@ -329,7 +329,7 @@ def test_the_first_thing_that_a_new_server_is_asked_finds_the_run(place: Path) -
 @pytest.mark.slow
 def test_a_fork_whose_server_is_killed_can_be_resumed(place: Path) -> None:
     (path,) = (place / "runs").glob("*.trace.jsonl")
-    command = [*warm_python(), "-m", "refold.cli", "view", "runs", "--no-open", "--port", "0"]
+    command = [*warm_python(), "-m", "refold", "view", "runs", "--no-open", "--port", "0"]
     command += ["--allow-actions", "trips:Slow"]
     process = subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True)
     try:

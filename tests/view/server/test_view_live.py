@@ -113,7 +113,7 @@ def test_a_listener_that_goes_ends_its_work(tmp_path: Path) -> None:
 
 def start(*words: object, cwd: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [*warm_python(), "-m", "refold.cli", "view", *map(str, words)],
+        [*warm_python(), "-m", "refold", "view", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -76,7 +76,7 @@ def _follow(page: Page, only: Page, folder: Path) -> None:
 @contextmanager
 def viewer(folder: Path, port: int) -> Iterator[int]:
     """`refold view` in a process of its own; gives its port."""
-    command = [*warm_python(), "-m", "refold.cli", "view", str(folder), "--no-open", "--port", str(port)]
+    command = [*warm_python(), "-m", "refold", "view", str(folder), "--no-open", "--port", str(port)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None

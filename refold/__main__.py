@@ -1,0 +1,5 @@
+"""Entry point of `python -m refold`."""
+
+from .cli import main
+
+main()

@@ -1,5 +1,0 @@
-"""Entry point of `python -m refold.cli`."""
-
-from . import main
-
-main()
