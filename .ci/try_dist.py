@@ -73,8 +73,8 @@ PROBES = {
               "from refold.modules.mcp import as_mcp; from mine import book; as_mcp(book)"],
     "datasets": ["import datasets; from refold.modules.evaluation import Dataset"],
     "inspect": ["import zstandard"],
-    "otel": ["from refold import replay; from refold.traces.export.otel import otel_spans; "
-             "assert len(list(otel_spans([replay('runs').trace]))) > 3"],
+    "otel": ["import pathlib; from refold import Trace; from refold.traces.export.otel import otel_spans; "
+             "assert len([*otel_spans([Trace.load(next(pathlib.Path('runs').glob('*.jsonl')))])]) > 3"],
     "parquet": ["import refold.cli as c; assert c.cli(['export', 'runs', '--parquet', 'runs.parquet']) == 0"],
     "postgres": ["from refold.traces.stores import open_store; from refold.errors import StoreError\n"
                  "try: open_store('postgresql://localhost:1/none')\n"

@@ -123,8 +123,13 @@ def _words(picture: str) -> list[str]:
     return [word.strip() for word in words if word.strip() and not re.search(r"\d ms|game-of-24-|replay-|\{", word)]
 
 
-def test_the_changes_begin_with_this_version() -> None:
-    assert f"\n## {__version__}, " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+def test_the_changelog_has_the_form_of_keep_a_changelog_and_begins_with_this_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert re.fullmatch(re.escape(f"[{__version__}]") + r" - \d{4}-\d{2}-\d{2}", versions[1])
+    kinds = set(re.findall(r"^### (.+)$", text, re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
 def constants(tree: ast.Module) -> dict[str, str]:
