@@ -241,11 +241,6 @@ def winner(reactions: Sequence[Reaction | None]) -> int | None:
     return min(ranked)[1] if ranked else None
 
 
-def reaction_to_dict(reaction: Reaction) -> dict[str, Any]:
-    """Return the reaction as JSON."""
-    return reaction.to_dict()
-
-
 def reaction_from_dict(document: Mapping[str, Any]) -> Reaction:
     """Return the reaction for a document written by `to_dict`.
 

@@ -79,12 +79,6 @@ class StudyResult:
         best = self.best_trial
         return None if best is None else dict(best.params)
 
-    @property
-    def best_score(self) -> float | None:
-        """The score of the best trial."""
-        best = self.best_trial
-        return None if best is None else best.score
-
     def best_so_far(self) -> list[tuple[int, float]]:
         """Return each completed trial's number, with the best score so far."""
         better = max if self.direction == "maximize" else min

@@ -44,8 +44,8 @@ def test_a_study_that_was_cut_off_ends_as_an_undisturbed_one(tmp_path: Path) -> 
     whole = study(tmp_path / "whole").run_sync()
     assert len(whole.trials) == 4
     assert whole.best_trial is not None
-    assert whole.best_score == max(each.score or 0 for each in whole.completed)
-    assert whole.best_so_far()[-1][1] == whole.best_score
+    assert whole.best_trial.score == max(each.score or 0 for each in whole.completed)
+    assert whole.best_so_far()[-1][1] == whole.best_trial.score
     assert f"trial {whole.best_trial.number:>4}" in whole.draw()
 
     def cut(trial: Trial) -> None:

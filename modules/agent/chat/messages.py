@@ -1,6 +1,6 @@
 """Messages between people, models and tools, as frozen JSON values."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from string import Template
 from typing import Any, Literal, Self, TypeAlias
@@ -77,11 +77,6 @@ class Message(StateModel):
     def content_parts(self) -> list[Content]:
         """The parts; a plain text is one part, an empty text none."""
         return _parts(self.body)
-
-    @property
-    def all_content(self) -> str | list[Content]:
-        """The text if the body is all text; otherwise the parts."""
-        return self.body
 
     @property
     def uuid(self) -> UUID:
@@ -191,15 +186,6 @@ class Message(StateModel):
         if isinstance(message, str):
             return cls("user", message)
         return cls("user", [message]) if isinstance(message, CONTENT_TYPES) else cls.from_openai(message)
-
-    @classmethod
-    def fit_as_list(
-        cls, messages: "Message | Mapping[str, Any] | Content | str | Iterable[Message | Mapping[str, Any] | str]"
-    ) -> list["Message"]:
-        """Return a list of messages from one or several values for `fit`."""
-        if isinstance(messages, (Message, str, Mapping, *CONTENT_TYPES)):
-            return [cls.fit(messages)]
-        return [cls.fit(message) for message in messages]
 
 
 def _body(content: str | Sequence[str | Content | Attachment | Mapping[str, Any]] | None) -> str | list[Content]:

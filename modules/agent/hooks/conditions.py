@@ -4,8 +4,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..events.metrics import MetricSeries
-
 
 class Condition:
     """A predicate on an event; sync or async, and quick."""
@@ -46,26 +44,6 @@ class Condition:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
-
-
-class ScoringCondition(Condition):
-    """A condition on a number computed from an event.
-
-    `func` computes the number, the event's metrics keep it under `name`, and `holds` judges it.
-    """
-
-    def __init__(
-        self, func: Callable[[Any], Any], holds: Callable[[float], bool] = bool, *, name: str | None = None
-    ) -> None:
-        super().__init__(func, name=name)
-        self.holds = holds
-
-    async def evaluate(self, event: Any) -> bool:
-        """Record the event's number in its metrics and return whether it passes."""
-        found = self.func(event)
-        number = float(await found if inspect.isawaitable(found) else found)
-        event.metrics.setdefault(self.name, MetricSeries()).append(number)
-        return self.holds(number)
 
 
 class _Adapted(Condition):
@@ -142,44 +120,17 @@ def never() -> Condition:
     return Condition(lambda event: False, name="never")
 
 
-def has_attr(name: str) -> Condition:
-    """Return a condition on an attribute that is not None.
+def attr_equals(name: str, value: Any) -> Condition:
+    """Return a condition on an attribute's value.
 
     Dots reach into attributes, as in `tool_call.name`.
     """
-    return Condition(lambda event: _read(event, name) is not None, name=f"has_attr({name})")
-
-
-def attr_equals(name: str, value: Any) -> Condition:
-    """Return a condition on an attribute's value; dots as in `has_attr`."""
     return Condition(lambda event: _read(event, name) == value, name=f"attr_equals({name}, {value!r})")
 
 
 def tool_called(name: str) -> Condition:
     """Return a condition on calls of the tool that models call `name`."""
     return Condition(lambda event: _read(event, "tool_call.name") == name, name=f"tool_called({name})")
-
-
-def error_contains(text: str, *, case_sensitive: bool = False) -> Condition:
-    """Return a condition on errors whose text contains `text`."""
-
-    def holds(event: Any) -> bool:
-        error = getattr(event, "error", None)
-        found = "" if error is None else str(error)
-        return text in found if case_sensitive else text.lower() in found.lower()
-
-    return Condition(holds, name=f"error_contains({text!r})")
-
-
-def is_file_not_found_error() -> Condition:
-    """Return a condition on events whose error is a FileNotFoundError."""
-
-    def holds(event: Any) -> bool:
-        error = getattr(event, "error", None)
-        kind = getattr(event, "error_type", None) or getattr(error, "error_type", None)
-        return isinstance(error, FileNotFoundError) or kind == "FileNotFoundError"
-
-    return Condition(holds, name="is_file_not_found_error")
 
 
 def _read(event: Any, path: str) -> Any:

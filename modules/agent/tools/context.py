@@ -4,7 +4,6 @@ Examples are the goal, the task, and the call itself.
 """
 
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -168,15 +167,6 @@ class ContextFact(_Named):
         if context is not None and self.name in context.facts:
             return context.facts[self.name]
         return self._or_default(f"the fact {self.name!r}", "nobody has set it")
-
-
-class EnvVar(_Named):
-    """An environment variable, read when the tool is called."""
-
-    def resolve(self) -> Any:
-        """Return the variable's text; raise NoContextError if it is not set."""
-        value = os.environ.get(self.name)
-        return value if value is not None else self._or_default(f"${self.name}", "it is not set")
 
 
 class Config(Context):

@@ -118,18 +118,6 @@ class ErrorModel(BaseModel):
         return self.to_xml()
 
 
-class SystemErrorModel(ErrorModel):
-    """An error that the model did not cause."""
-
-    tag = "system-error"
-
-
-class ValidationErrorModel(ErrorModel):
-    """An error in the model's text."""
-
-    tag = "validation-error"
-
-
 class ArgumentsRefused(Exception):
     """A call's arguments do not fit the tool.
 

@@ -9,19 +9,14 @@ from hypothesis import strategies as st
 
 from refold.modules.agent import ToolCall, ToolEnd, ToolError, ToolStart
 from refold.modules.agent.events import AgentStart, GenerationError
-from refold.modules.agent.events.metrics import MetricSeries
 from refold.modules.agent.generators.recorded_error import recorded_error
 from refold.modules.agent.hooks.conditions import (
     Condition,
-    ScoringCondition,
     always,
     and_,
     as_condition,
     attr_equals,
     condition,
-    error_contains,
-    has_attr,
-    is_file_not_found_error,
     never,
     not_,
     or_,
@@ -47,20 +42,10 @@ EVENTS: dict[str, Any] = {
 TABLE: list[tuple[Condition, set[str]]] = [
     (always(), set(EVENTS)),
     (never(), set()),
-    (has_attr("tool_call"), {"call", "end", "bad end", "error", "recorded"}),
-    (has_attr("tool_call.name"), {"call", "end", "bad end", "error", "recorded"}),
-    (has_attr("tool_call.nothing"), set()),
-    (has_attr("result"), {"end"}),
     (attr_equals("result", "seen"), {"end"}),
     (attr_equals("tool_call.id", "c1"), {"call", "end", "bad end", "error", "recorded"}),
     (tool_called("look"), {"call", "end", "bad end", "error", "recorded"}),
     (tool_called("other"), set()),
-    (error_contains("no such file"), {"bad end"}),
-    (error_contains("no such file", case_sensitive=True), set()),
-    (error_contains("FILE", case_sensitive=True), {"bad end"}),
-    (error_contains("too long"), {"generation"}),
-    (error_contains("gone"), {"error", "recorded"}),
-    (is_file_not_found_error(), {"bad end", "error", "recorded"}),
 ]
 
 
@@ -146,23 +131,6 @@ def test_functions_async_ones_and_objects_are_conditions() -> None:
     assert holds(plain & as_condition(Judge()))
     with pytest.raises(TypeError, match="a condition must be a function of an event, got int"):
         as_condition(3)
-
-
-def test_a_score_is_kept_with_the_event_and_judged() -> None:
-    event = AgentStart()
-    score = ScoringCondition(lambda event: 0.75, lambda number: number > 0.5, name="good")
-    assert holds(score, event)
-    assert holds(score & always(), event)
-    assert len(event.metrics["good"]) == 2
-    assert event.metrics["good"].last == 0.75
-    assert not holds(ScoringCondition(lambda event: 0), event)
-
-    async def later(event: Any) -> float:
-        return 2.0
-
-    assert holds(ScoringCondition(later, name="later"), event)
-    assert event.metrics["later"].last == 2.0
-    assert MetricSeries().last is None
 
 
 async def test_a_function_may_stand_before_a_condition() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from chats import chat_problems
 from pydantic import BaseModel
 
 from refold import Engine, ask_sync
@@ -14,7 +15,6 @@ from refold.modules.agent import ScriptedGenerator, Stop, tool
 from refold.modules.agent.agent import Agent
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     AgentError,

@@ -20,7 +20,6 @@ from refold.modules.agent.reactions import (
     Retry,
     RetryWithFeedback,
     reaction_from_dict,
-    reaction_to_dict,
     winner,
 )
 
@@ -32,11 +31,11 @@ class Noted(Reaction):
 
 @given(reactions)
 def test_a_reaction_comes_back_whole(reaction: Reaction) -> None:
-    document = json.loads(json.dumps(reaction_to_dict(reaction), allow_nan=False))
+    document = json.loads(json.dumps(reaction.to_dict(), allow_nan=False))
     read = reaction_from_dict(document)
     assert type(read) is type(reaction)
     assert read == reaction
-    assert reaction_to_dict(read) == document
+    assert read.to_dict() == document
     assert copy.deepcopy(reaction) == pickle.loads(pickle.dumps(reaction)) == reaction
     assert isinstance(repr(reaction), str)
     assert isinstance(str(reaction), str)

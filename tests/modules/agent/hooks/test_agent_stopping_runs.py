@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chats import chat_problems
 
 from refold import Engine, Trace, averify
 from refold.modules.agent import (
@@ -34,7 +35,6 @@ from refold.modules.agent import (
     tool_output,
     tool_use,
 )
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, AgentStalled, GenerationStep, ReactStep, ToolEnd
 from refold.modules.agent.generators import Generation, RateLimitedError
 from refold.modules.agent.reactions import Continue, Finish

@@ -1,12 +1,13 @@
 """Any list of messages is mended into a chat that an API takes; a valid one stays as it is."""
 
 from chat_strategies import messages
+from chats import chat_problems
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.chat.validation import INTERRUPTED, chat_problems, sanitize_orphan_tool_messages
+from refold.modules.agent.chat.validation import INTERRUPTED, sanitize_orphan_tool_messages
 
 
 @given(st.lists(messages, max_size=8))

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from chats import chat_problems
 from hypothesis import given
 from hypothesis import strategies as st
 from timing import cancelled_when
@@ -17,7 +18,6 @@ from toys.chat_agent import Chatting
 from refold import Decision, Engine, RunResult, RunStatus, RuntimeBudget, StopReason, Trace
 from refold.errors import EffectError
 from refold.modules.agent.chat.messages import Message
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.generators.answers import Answer
 from refold.modules.agent.generators.errors import (
     ContextOverflowError,

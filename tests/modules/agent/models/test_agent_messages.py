@@ -151,12 +151,7 @@ def test_changed_copies_leave_the_message_alone() -> None:
 def test_fit_takes_what_people_pass() -> None:
     assert Message.fit("hi") == Message("user", "hi")
     assert Message.fit({"role": "system", "content": "x"}) == Message("system", "x")
-    assert Message.fit_as_list("hi") == [Message("user", "hi")]
-    assert Message.fit_as_list(["hi", Message("assistant", "ho")]) == [
-        Message("user", "hi"),
-        Message("assistant", "ho"),
-    ]
-    assert Message.fit_as_list(ContentText(text="hi")) == [Message("user", "hi")]
+    assert Message.fit(ContentText(text="hi")) == Message("user", "hi")
 
 
 def test_images_and_audio_come_from_files_and_go_back(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import anyio
 import pytest
+from chats import chat_problems
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refold.modules.agent.chat.messages import Message
 from refold.modules.agent.chat.tool_calls import ToolCall
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.generators.function import FunctionGenerator
 from refold.modules.agent.generators.params import GenerateParams
 from refold.modules.agent.generators.scripted import ScriptedGenerator

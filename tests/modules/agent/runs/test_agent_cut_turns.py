@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from chats import chat_problems
 
 from refold import RuntimeBudget, ask, charge
 from refold.modules.agent import (
@@ -21,7 +22,7 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.chat.validation import INTERRUPTED, chat_problems
+from refold.modules.agent.chat.validation import INTERRUPTED
 from refold.modules.agent.events import AgentStart
 
 

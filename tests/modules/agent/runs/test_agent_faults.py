@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from chats import chat_problems
 from pydantic import ValidationError
 from timing import cancelled_when
 
@@ -29,7 +30,6 @@ from refold.modules.agent import (
     tool,
     tool_method,
 )
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     CompactionEvent,

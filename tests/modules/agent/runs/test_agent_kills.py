@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chats import chat_problems
 from crash_lab import agent_run, typed_run
 from crash_lab.agent_run import STEPS, USAGE, agent_on
 from crash_lab.fork_server import ForkServer
@@ -16,7 +17,6 @@ from typed_cities import City
 
 from refold import Trace
 from refold.modules.agent import Trajectory, Usage
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]

@@ -7,13 +7,13 @@ from typing import Any
 import anyio
 import pytest
 from agent_scripts import PAID, SIDE, agent_of, modes, reacting, scripts
+from chats import chat_problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refold import Trace
 from refold.modules.agent import Agent, Message, Trajectory, Usage, trajectory_from_openai_format
 from refold.modules.agent.chat.json_forms import usage_from
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     ToolStep,
 )

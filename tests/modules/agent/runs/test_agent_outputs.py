@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
+from chats import chat_problems
 from each_case import each_case
 from pydantic import BaseModel, Field, field_validator
 from typed_cities import GOOD, City, hostile_answer
@@ -27,7 +28,6 @@ from refold.modules.agent import (
     hook,
     tool,
 )
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.generators import FatalGeneratorError, Generation
 from refold.modules.agent.generators.protocol import Capabilities
 from refold.testing import check_resume

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from chats import chat_problems
 
 from refold import Task, Trace, ask, effect
 from refold.errors import RunClosedError
@@ -21,7 +22,6 @@ from refold.modules.agent import (
     tool,
     tool_method,
 )
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     AgentEvent,

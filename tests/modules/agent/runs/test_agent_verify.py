@@ -5,11 +5,11 @@ from typing import Any
 
 import anyio
 import pytest
+from chats import chat_problems
 from timing import SOON, StandingClock, cancelled_when
 
 from refold import RuntimeBudget, Trace, effect
 from refold.modules.agent import Agent, FunctionGenerator, Message, ScriptedGenerator, ToolCall, Trajectory, tool
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, GenerationStep, ToolError
 from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError
 from refold.modules.agent.modes.forms import TEXT_MODES

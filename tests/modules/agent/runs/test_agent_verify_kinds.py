@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from chats import chat_problems
 
 from refold import Trace, ask, effect, emit, new_id, now, perform, rng
 from refold.modules.agent import (
@@ -31,7 +32,6 @@ from refold.modules.agent import (
     tool_method,
     tool_metrics,
 )
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, AgentEvent, AgentStart, GenerationStart, GenerationStep, ToolStart
 from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, Generation, RateLimitedError
 from refold.modules.agent.hooks.hook import CountingHook

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import anyio
 import pytest
+from chats import chat_problems
 from timing import SOON, StandingClock
 
 from refold import Engine, RuntimeBudget, Task, Trace, ask, effect
@@ -23,7 +24,6 @@ from refold.modules.agent import (
     tool_method,
 )
 from refold.modules.agent.chat.usage import Usage
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEnd, GenerationStep, ToolEnd, ToolStart
 from refold.modules.agent.generators import Generation
 from refold.modules.agent.hooks import Hook, hook

@@ -17,7 +17,7 @@ from refold.modules.agent import (
 )
 from refold.modules.agent.chat.tool_calls import ToolCall
 from refold.modules.agent.tools import ToolContext
-from refold.modules.agent.tools.context import ContextFact, CurrentToolCall, EnvVar, NoContextError
+from refold.modules.agent.tools.context import ContextFact, CurrentToolCall, NoContextError
 
 
 @tool
@@ -85,7 +85,7 @@ async def test_tool_methods_have_them_too() -> None:
         await desk.file(text="b")
 
 
-def test_the_other_markers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_markers() -> None:
     class Twice(Context):
         def resolve(self) -> Any:
             return AgentInput("n").resolve() * 2
@@ -93,17 +93,15 @@ def test_the_other_markers(monkeypatch: pytest.MonkeyPatch) -> None:
     @tool
     def show(
         task: Annotated[Any, CurrentTask(default="none")],
-        home: Annotated[str, EnvVar("REFOLD_TEST_HOME", default="nowhere")],
         twice: Annotated[int, Twice()],
         made: Annotated[list[int], Config(default_factory=list)],
         *,
         last: str,
     ) -> tuple[Any, ...]:
-        return task, home, twice, made, last
+        return task, twice, made, last
 
     with tool_context(ToolContext(inputs={"n": 4})):
-        assert show(last="x") == ("none", "nowhere", 8, [], "x")
-    monkeypatch.setenv("REFOLD_TEST_HOME", "/home")
+        assert show(last="x") == ("none", 8, [], "x")
     with tool_context(ToolContext(inputs={"n": 1}, task="brew")):
-        assert show(last="x") == ("brew", "/home", 2, [], "x")
+        assert show(last="x") == ("brew", 2, [], "x")
     assert show.parameters_schema["required"] == ["last"]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chats import chat_problems
 from hostile_traces import read_docs, write_docs
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from refold import Engine
 from refold.errors import TraceCorruptError
 from refold.modules.agent import GenerateParams, Message, ScriptedGenerator, ToolCall, Trajectory, Usage, hook, tool
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import AgentEvent, CompactionEvent, GenerationEnd, GenerationStart, GenerationStep
 from refold.modules.agent.generators import (
     Backoff,

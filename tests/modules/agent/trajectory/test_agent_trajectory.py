@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from chats import chat_problems
 from event_strategies import Odd, told_chats, trajectories
 from hypothesis import given
 
@@ -21,7 +22,6 @@ from refold.modules.agent import (
     Usage,
     tool,
 )
-from refold.modules.agent.chat.validation import chat_problems
 from refold.modules.agent.events import (
     AgentEnd,
     AgentEvent,
