@@ -11,7 +11,6 @@ from ...engine import AgentModule, RuntimeBudget, child_state, effect, new_id, r
 from ...tasks import Task
 from .chat.messages import Message
 from .runs.agent_protocol import RunsGoals
-from .subagents.hooks import hooks_apart
 from .subagents.kinds import SUBAGENT_TYPES, SubAgentType, find_type
 from .subagents.report import last_words, report
 from .tools import Tool, Toolset, tool_method
@@ -28,8 +27,8 @@ _BACKGROUND = ("check_agent", "wait_for_agent")
 class SubAgentToolset(Toolset):
     """Tools that spawn sub-agents: copies of `parent_agent` with their own conversation.
 
-    A sub-agent has its own instructions and the parent's model, policy and tools, without these tools. Its hooks are
-    copies that share no state with the parent's. Its run is a child of the calling run: it spends from the parent's
+    A sub-agent has its own instructions and the parent's model, policy and tools, without these tools. It has the
+    parent's hooks, too. Its run is a child of the calling run: it spends from the parent's
     budget, has its own trace in the same family, forwards its questions to the parent, and is resumed with the parent.
 
     In the background, a spawned agent works while its parent takes further turns: `check_agent` reports its progress,
@@ -129,7 +128,6 @@ class SubAgentToolset(Toolset):
             instructions=instructions if instructions is not None else kind.instructions,
             max_steps=kind.max_steps,
             tools=[tool for tool in parent.tools if not _spawns(tool)],
-            hooks=hooks_apart(parent.hooks),
             trajectory=Trajectory(),
             **({} if policy is None else {"policy": policy}),
         )

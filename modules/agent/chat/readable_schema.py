@@ -4,6 +4,7 @@ A schema may come from a stranger, such as an MCP server, and need not be one: k
 types any name. JSON Schema itself allows `true` where most code expects an object.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,49 @@ def readable(schema: Any) -> dict[str, Any]:
         return {}
     read = {key: _FORMS[key](value) if key in _FORMS else value for key, value in schema.items()}
     return {key: value for key, value in read.items() if key not in _FORMS or value is not None}
+
+
+def as_json(text: str) -> Any:
+    """Return the JSON value of a text, or None."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def resolved(schema: Any, root: Any) -> dict[str, Any]:
+    """Return the schema behind a reference, or the schema itself."""
+    for _ in range(20):
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            break
+        name = str(schema["$ref"]).removeprefix("#/$defs/")
+        schema = root.get("$defs", {}).get(name, {}) if isinstance(root, dict) else {}
+    return schema if isinstance(schema, dict) else {}
+
+
+def options_of(schema: dict[str, Any], root: Any) -> list[dict[str, Any]]:
+    """Return the alternatives of a schema, or the schema itself."""
+    several = schema.get("anyOf") or schema.get("oneOf")
+    return [resolved(option, root) for option in several] if isinstance(several, list) else [schema]
+
+
+def allowed_types(schema: dict[str, Any], root: Any) -> set[str]:
+    """Return the types that a schema allows; empty if unknown."""
+    allowed: set[str] = set()
+    for option in options_of(schema, root):
+        types = option.get("type")
+        if types is None and ("enum" in option or "const" in option):
+            types = [type_of(value) for value in option.get("enum", [option.get("const")])]
+        if types is None:
+            return set()
+        allowed.update([types] if isinstance(types, str) else types)
+    return allowed
+
+
+def type_of(value: Any) -> str:
+    """Return the JSON type of a value."""
+    names = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return names.get(type(value), "object")
 
 
 def _text(value: Any) -> str | None:

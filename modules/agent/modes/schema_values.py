@@ -1,10 +1,9 @@
 """The JSON value of an element, from type, schema or form."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..chat.readable_schema import TYPES
+from ..chat.readable_schema import TYPES, allowed_types, as_json, options_of, resolved
 from .markup import Element
 
 ITEM, ENTRY = "item", "entry"
@@ -54,48 +53,6 @@ def _value(element: Element, schema: Any, root: Any) -> Any:
     return _PYTHON.get(text, element.text) if value is None and text != "null" else value
 
 
-def as_json(text: str) -> Any:
-    """Return the JSON value of a text, or None."""
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return None
-
-
-def resolved(schema: Any, root: Any) -> dict[str, Any]:
-    """Return the schema behind a reference, or the schema itself."""
-    for _ in range(20):
-        if not isinstance(schema, dict) or "$ref" not in schema:
-            break
-        name = str(schema["$ref"]).removeprefix("#/$defs/")
-        schema = root.get("$defs", {}).get(name, {}) if isinstance(root, dict) else {}
-    return schema if isinstance(schema, dict) else {}
-
-
-def _options(schema: dict[str, Any], root: Any) -> list[dict[str, Any]]:
-    several = schema.get("anyOf") or schema.get("oneOf")
-    return [resolved(option, root) for option in several] if isinstance(several, list) else [schema]
-
-
-def allowed_types(schema: dict[str, Any], root: Any) -> set[str]:
-    """Return the types that a schema allows; empty if unknown."""
-    allowed: set[str] = set()
-    for option in _options(schema, root):
-        types = option.get("type")
-        if types is None and ("enum" in option or "const" in option):
-            types = [type_of(value) for value in option.get("enum", [option.get("const")])]
-        if types is None:
-            return set()
-        allowed.update([types] if isinstance(types, str) else types)
-    return allowed
-
-
 def _of_type(schema: dict[str, Any], type_: str, root: Any) -> dict[str, Any]:
     """Return the schema's option for values of a type."""
-    return next((option for option in _options(schema, root) if option.get("type") == type_), schema)
-
-
-def type_of(value: Any) -> str:
-    """Return the JSON type of a value."""
-    names = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return names.get(type(value), "object")
+    return next((option for option in options_of(schema, root) if option.get("type") == type_), schema)

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..chat.readable_schema import TYPES, readable
+from ..chat.readable_schema import TYPES, allowed_types, as_json, readable, resolved, type_of
 from ..chat.tool_calls import ToolCall, ToolDefinition
 from .markup import Tag, escape, escape_attribute, escape_body, find_tags, parse_element, tag_pattern
 from .mode import FoundCall, Problem, Span, dump, load_arguments
-from .schema_values import ENTRY, ITEM, allowed_types, as_json, object_of, resolved, type_of
+from .schema_values import ENTRY, ITEM, object_of
 
 END = "</rg-tool-call>"
 _CALL = tag_pattern("rg-tool-call")

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Signature
-from typing import Any, Concatenate, Generic, cast, overload
+from typing import Any, Concatenate, Generic, TypedDict, Unpack, cast, overload
 
 from pydantic import TypeAdapter
 
@@ -13,6 +13,16 @@ from .tool_class import Approve, Catch, P, R, Tool, When
 
 ALL = "all"
 """The variant of methods that name no variant."""
+
+
+class _Settings(TypedDict, total=False):
+    variants: list[str] | None
+    name: str | None
+    description: str | None
+    catch: Catch
+    truncate: int | None
+    approve: Approve | None
+    when: When | None
 
 
 class ToolMethod(property, Generic[P, R]):
@@ -57,53 +67,24 @@ class ToolMethod(property, Generic[P, R]):
         """Return a new Tool on each access."""
         function = cast(Callable[..., Any], self.fget)
         bound = function if instance is None else function.__get__(instance, owner)
-        made = Tool.from_parameters(
-            bound,
-            Parameters(self.signature, self.type_adapter, self.parameters_schema),
-            name=self.name,
-            description=self.description,
-            catch=self.catch,
-            truncate=self.truncate,
-        )
+        settings: Any = {name: getattr(self, name) for name in ("name", "description", "catch", "truncate")}
+        parameters = Parameters(self.signature, self.type_adapter, self.parameters_schema)
+        made = Tool.from_parameters(bound, parameters, **settings)
         return made if self.approve is None and self.when is None else made.with_(approve=self.approve, when=self.when)
 
     def overridden(self, function: Callable[..., Any]) -> "ToolMethod[..., Any]":
         """Return the same tool with a subclass's function."""
-        own = description_of(function)
-        parameters = parameters_of(function, self.name, names={}, method=True)
-        told = own or self.description
-        made: ToolMethod[..., Any] = _make_tool(
-            function, self.name, told, self.catch, self.truncate, self.variants, self.approve, self.when, parameters
-        )
-        return made
+        kept = {name: getattr(self, name) for name in ("name", "catch", "truncate", "variants", "approve", "when")}
+        description = description_of(function) or self.description
+        return _method(function, names={}, description=description, **kept)
 
 
 @overload
 def tool_method(
-    func: None = None,
-    /,
-    *,
-    variants: list[str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
-    catch: Catch = None,
-    truncate: int | None = None,
-    approve: Approve | None = None,
-    when: When | None = None,
+    func: None = None, /, **settings: Unpack[_Settings]
 ) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]]: ...
 @overload
-def tool_method(
-    func: Callable[Concatenate[Any, P], R],
-    /,
-    *,
-    variants: list[str] | None = None,
-    name: str | None = None,
-    description: str | None = None,
-    catch: Catch = None,
-    truncate: int | None = None,
-    approve: Approve | None = None,
-    when: When | None = None,
-) -> ToolMethod[P, R]: ...
+def tool_method(func: Callable[Concatenate[Any, P], R], /, **settings: Unpack[_Settings]) -> ToolMethod[P, R]: ...
 def tool_method(
     func: Callable[Concatenate[Any, P], R] | None = None,
     /,
@@ -115,7 +96,7 @@ def tool_method(
     truncate: int | None = None,
     approve: Approve | None = None,
     when: When | None = None,
-) -> Callable[[Callable[Concatenate[Any, P], R]], ToolMethod[P, R]] | ToolMethod[P, R]:
+) -> Any:
     """Make a method a tool of its class.
 
     The class may be a Toolset or any other.
@@ -137,35 +118,31 @@ def tool_method(
     def make(fn: Callable[Concatenate[Any, P], R]) -> ToolMethod[P, R]:
         own = name if name is not None else name_of(fn)
         refuse_generators(fn, own)
-        told = description_of(fn) if description is None else description
-        parameters = parameters_of(fn, own, names=names, method=True)
-        made: ToolMethod[P, R] = _make_tool(fn, own, told, catch, truncate, variants, approve, when, parameters)
-        return made
+        return _method(
+            fn,
+            own,
+            description_of(fn) if description is None else description,
+            names=names,
+            catch=catch,
+            truncate=truncate,
+            variants=variants,
+            approve=approve,
+            when=when,
+        )
 
     return make(func) if func is not None else make
 
 
-def _make_tool(
-    fn: Callable[..., Any],
-    name: str,
-    description: str,
-    catch: Catch,
-    truncate: int | None,
-    variants: Sequence[str] | None,
-    approve: Approve | None,
-    when: When | None,
-    parameters: Parameters,
-) -> Any:
+def _method(
+    fn: Callable[..., Any], name: str, description: str, *, names: dict[str, Any], **settings: Any
+) -> ToolMethod[Any, Any]:
+    parameters = parameters_of(fn, name, names=names, method=True)
     return ToolMethod(
         fn,
         name,
         description,
-        catch=catch,
         parameters_schema=parameters.schema,
-        truncate=truncate,
         signature=parameters.signature,
         type_adapter=parameters.adapter,
-        variants=variants,
-        approve=approve,
-        when=when,
+        **settings,
     )

@@ -5,6 +5,8 @@ The arguments are checked, the function is called, and its result becomes a shor
 
 import inspect
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from inspect import Signature
 from typing import Any, Protocol
@@ -69,21 +71,17 @@ def called(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     Raises the errors that `catch` does not cover.
     """
     error: Exception | None = None
-    token, mark = current_tool_call.set(call), current_tool.set(tool)
-    try:
-        with spending() as inside:
-            try:
-                args, kwargs = _arguments(tool, call.function.arguments)
-                outcome = _ended(tool, tool.fn(*args, **kwargs))
-            except BaseException as raised:  # `catch` says which
-                if (error := own_error(raised)) is None:
-                    raise
-                outcome = _failed(tool, error)
-            outcome = outcome.having_used(_used(inside))
-    finally:
-        error = None  # its traceback refers to this frame
-        current_tool.reset(mark)
-        current_tool_call.reset(token)
+    with _answering(tool, call) as inside:
+        try:
+            args, kwargs = _arguments(tool, call.function.arguments)
+            outcome = _ended(tool, tool.fn(*args, **kwargs))
+        except BaseException as raised:  # `catch` says which
+            if (error := own_error(raised)) is None:
+                raise
+            outcome = _failed(tool, error)
+        finally:
+            error = None  # its traceback refers to this frame
+        outcome = outcome.having_used(_used(inside))
     outcome = offloaded(outcome, call.id, call.name) if tool.offload and is_too_long(outcome) else outcome
     return _with_change(outcome, call)
 
@@ -94,25 +92,32 @@ async def awaited(tool: CallableTool, call: ToolCall) -> ToolOutcome:
     Raises the errors that `catch` does not cover.
     """
     error: Exception | None = None
-    token, mark = current_tool_call.set(call), current_tool.set(tool)
-    try:
-        with spending() as inside:
-            try:
-                args, kwargs = _arguments(tool, call.function.arguments)
-                outcome = _ended(tool, await tool.fn(*args, **kwargs))
-            except BaseException as raised:  # `catch` says which
-                if (error := own_error(raised)) is None:
-                    raise
-                await checkpoint_if_cancelled()  # errors caused by the run's cancellation are not for the model
-                outcome = _failed(tool, error)
-            outcome = outcome.having_used(_used(inside))
-    finally:
-        error = None  # its traceback refers to this frame
-        current_tool.reset(mark)
-        current_tool_call.reset(token)
+    with _answering(tool, call) as inside:
+        try:
+            args, kwargs = _arguments(tool, call.function.arguments)
+            outcome = _ended(tool, await tool.fn(*args, **kwargs))
+        except BaseException as raised:  # `catch` says which
+            if (error := own_error(raised)) is None:
+                raise
+            await checkpoint_if_cancelled()  # errors caused by the run's cancellation are not for the model
+            outcome = _failed(tool, error)
+        finally:
+            error = None  # its traceback refers to this frame
+        outcome = outcome.having_used(_used(inside))
     if tool.offload and is_too_long(outcome):
         outcome = await anyio.to_thread.run_sync(offloaded, outcome, call.id, call.name)
     return _with_change(outcome, call)
+
+
+@contextmanager
+def _answering(tool: CallableTool, call: ToolCall) -> Iterator[Spending]:
+    token, mark = current_tool_call.set(call), current_tool.set(tool)
+    try:
+        with spending() as inside:
+            yield inside
+    finally:
+        current_tool.reset(mark)
+        current_tool_call.reset(token)
 
 
 def _with_change(outcome: ToolOutcome, call: ToolCall) -> ToolOutcome:
