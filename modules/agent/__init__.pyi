@@ -129,5 +129,7 @@ from .trajectory.converters import trajectory_to_openai_format as trajectory_to_
 from .trajectory.converters import trajectory_to_rows as trajectory_to_rows
 from .trajectory.converters import trajectory_to_turns as trajectory_to_turns
 from .trajectory.datasets import trajectories_to_hf_dataset as trajectories_to_hf_dataset
+from .trajectory.tokens import TokenSample as TokenSample
+from .trajectory.tokens import token_samples as token_samples
 from .trajectory.trajectory import Trajectory as Trajectory
 from .warnings import AgentWarning as AgentWarning

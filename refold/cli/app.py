@@ -349,6 +349,9 @@ def export(
     chat: Annotated[str | None, _target("An Agent's run: only roles and texts, a line for each run.")] = None,
     openai: Annotated[str | None, _target("An Agent's run: the messages, as OpenAI's API takes them.")] = None,
     jsonl: Annotated[str | None, _target("An Agent's run: a record for training, a line for each run.")] = None,
+    trl: Annotated[str | None, _target("An Agent's run: exact tokens for TRL, a line for each sample.")] = None,
+    verl: Annotated[str | None, _target("An Agent's run: exact tokens for verl, a line for each sample.")] = None,
+    verifiers: Annotated[str | None, _target("An Agent's run: exact tokens for verifiers.")] = None,
     full: o.Full = False,
     content: Annotated[
         bool, typer.Option("--content", help="Put prompts, arguments, results and error messages into spans.")
@@ -374,5 +377,8 @@ def export(
         "chat": chat,
         "openai": openai,
         "jsonl": jsonl,
+        "trl": trl,
+        "verl": verl,
+        "verifiers": verifiers,
     }
     return export_runs(paths, wanted, ExportOptions(full, content, force, family, compare))

@@ -9,6 +9,7 @@ from .identifiers import get_generator
 from .params import GenerateParams
 from .protocol import Generator
 from .providers.backoff import Backoff
+from .providers.exact_tokens import ExactTokens
 from .providers.fallback import Fallback
 from .providers.litellm_generator import LiteLLMGenerator
 from .scripted import ScriptedGenerator
@@ -17,6 +18,7 @@ __all__ = [
     "Backoff",
     "CassetteGenerator",
     "ContextOverflowError",
+    "ExactTokens",
     "Fallback",
     "FatalGeneratorError",
     "FunctionGenerator",

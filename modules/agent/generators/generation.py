@@ -6,6 +6,7 @@ from typing import Any, Self
 from ....engine import StateModel
 from ..chat.messages import Message
 from ..chat.usage import Usage
+from .providers.exact_tokens import ExactTokens
 
 
 class Generation(StateModel):
@@ -13,13 +14,14 @@ class Generation(StateModel):
 
     `stop_reason` is the provider's word for why the answer ended (`stop`, `length`, `tool_calls`, ...). `usage` is None
     if the provider reported none. `extra` holds the other members of the answer as JSON values; they are also in the
-    message's metadata.
+    message's metadata. `exact` has the tokens, if the request asked for them and the server sent them.
     """
 
     message: Message
     stop_reason: str | None = None
     usage: Usage | None = None
     extra: dict[str, Any] = {}
+    exact: ExactTokens | None = None
 
     @property
     def cost(self) -> float | None:

@@ -121,6 +121,8 @@ class _Asked:
         if not _reports_usage(generation.usage):  # unreported usage is not free: budgets count an estimate
             asked = estimate_tokens(chat) if reserve is None else reserve
             charge(asked, estimate_tokens([generation.message]), estimated=True)
+        if generation.exact is not None:
+            generation = generation.model_copy(update={"exact": generation.exact.shortened()})
         return generation
 
 

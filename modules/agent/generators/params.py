@@ -18,7 +18,8 @@ class GenerateParams(StateModel):
     """The parameters of a generation.
 
     Parameters of a request override those of its generator. `timeout` is in seconds; refold enforces it for every
-    generator. `cache` marks the prompt for caching, see `mark_for_caching`. `extra` is sent to the provider unchanged.
+    generator. `cache` marks the prompt for caching, see `mark_for_caching`. `exact` asks the user's own server for the
+    ids and log-probabilities of tokens, see `token_samples`. `extra` is sent to the provider unchanged.
     """
 
     temperature: float | None = None
@@ -35,6 +36,7 @@ class GenerateParams(StateModel):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     cache: Literal["latest"] | None = None
+    exact: bool | None = None
     extra: dict[str, Any] = {}
 
     def merge_with(self, *others: "GenerateParams | None") -> "GenerateParams":

@@ -13,11 +13,14 @@ from .converters import (
     trajectory_to_turns,
 )
 from .datasets import trajectories_to_hf_dataset
+from .tokens import TokenSample, token_samples
 from .trajectory import Trajectory
 
 __all__ = [
+    "TokenSample",
     "Trajectory",
     "load_trajectory_jsonl",
+    "token_samples",
     "trajectories_to_hf_dataset",
     "trajectory_from_openai_format",
     "trajectory_to_jsonl_record",

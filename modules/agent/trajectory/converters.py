@@ -13,6 +13,7 @@ from ..chat.usage import Usage
 from ..events import AgentStep, GenerationEnd, GenerationStep
 from ..events.event_json import EventFormatError
 from ..events.model_name import model_of
+from .tokens import token_members
 from .trajectory import Trajectory
 
 
@@ -59,7 +60,8 @@ def trajectory_to_jsonl_record(
 ) -> dict[str, Any]:
     """Return a training record: `messages`, `tools`, and `metadata` if given.
 
-    `tools` are by default those of the trajectory's run.
+    `tools` are by default those of the trajectory's run. If its model has sent exact tokens, `tokens` are the run's
+    `token_samples`; if some are missing, `metadata` says so in `tokens_missing`.
 
     The first message is the conversation's own system message, if there is one; otherwise `system_prompt` or the
     trajectory's.
@@ -73,8 +75,11 @@ def trajectory_to_jsonl_record(
         tools = tools_of(trajectory.trace)
     if tools:
         record["tools"] = tools
-    if metadata:
-        record["metadata"] = metadata
+    tokens, missing = token_members(trajectory.trace) if trajectory.trace_or_none is not None else ([], {})
+    if tokens:
+        record["tokens"] = tokens
+    if metadata or missing:
+        record["metadata"] = {**(metadata or {}), **missing}
     return record
 
 

@@ -3,15 +3,19 @@
 The package is imported on first use.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from ....traces.errors import ExternalError
 from .converters import trajectory_to_jsonl_record
+from .tokens import TRAINERS, rows_for, why_no_tokens
 from .trajectory import Trajectory
 
-FORMATS = ("messages", "chat", "turns")
+log = logging.getLogger("refold")
+FORMATS = ("messages", "chat", "turns", *TRAINERS)
 _INT64 = 2**63
 
 
@@ -31,6 +35,8 @@ def trajectories_to_hf_dataset(trajectories: Sequence[Mapping[str, Any] | Trajec
     - `chat`: `conversation` (role and content only), `agent_name`, `task_type`, `success`
     - `turns`: a row for each assistant message: `system`, `history`, `response`, `tool_calls`, `agent_name`,
       `task_type`
+    - `trl`, `verl`, `verifiers`: a row for each sample of exact tokens, with the trainer's names, see `token_samples`;
+      a record without tokens is left out with a warning
 
     All rows have all columns, with None for missing values. Messages, tools and values of mixed types stay JSON, so
     that no row gets keys of another row.
@@ -41,7 +47,7 @@ def trajectories_to_hf_dataset(trajectories: Sequence[Mapping[str, Any] | Trajec
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     library = _library()
     records = [trajectory_to_jsonl_record(r) if isinstance(r, Trajectory) else r for r in trajectories]
-    make = {"messages": _messages, "chat": _chats, "turns": _turns}[format]
+    make = {"messages": _messages, "chat": _chats, "turns": _turns}.get(format, partial(_tokens, format))
     columns, rows = make(library, records)
     full = [{name: row.get(name) for name in columns} for row in rows]
     features = library.Features(
@@ -68,6 +74,20 @@ def _messages(library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
             columns.setdefault(name, None)
             row[name] = value
         rows.append(row)
+    return columns, rows
+
+
+def _tokens(trainer: str, library: Any, records: Sequence[Mapping[str, Any]]) -> _Table:
+    rows: list[dict[str, Any]] = []
+    for record in records:
+        found = rows_for(trainer, record)
+        if not found:
+            log.warning("a run is left out: %s", why_no_tokens(record))
+        rows += found
+    columns: dict[str, Any] = {}
+    for name, value in ((name, value) for row in rows for name, value in row.items()):
+        kind = "float64" if "logprobs" in name else "int64"
+        columns[name] = library.List(library.Value(kind)) if isinstance(value, list) else columns.get(name)
     return columns, rows
 
 

@@ -1,5 +1,6 @@
 """Export of Agents' runs as files of messages."""
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal
@@ -9,26 +10,37 @@ from ....traces.errors import TraceError
 from ....traces.export.values import dump
 from .converters import trajectory_to_jsonl_record, trajectory_to_openai_format
 from .datasets import chat_of
+from .tokens import TRAINERS, Trainer, rows_for, why_no_tokens
 from .trajectory import Trajectory
 
-Form = Literal["chat", "openai", "jsonl"]
+Form = Literal["chat", "openai", "jsonl"] | Trainer
 
 
-def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> None:
+def write_chat(traces: Iterable[Trace], out: BinaryIO, form: Form) -> list[str]:
     """Write Agents' runs as messages.
 
     - `openai`: a JSON array of one run's messages, from `trajectory_to_openai_format`
     - `jsonl`: a line for each run, with `messages`, `tools` and `metadata`, from `trajectory_to_jsonl_record`
     - `chat`: a line for each run, with `conversation` (role and content only), `agent_name`, `task_type`, `success`
+    - `trl`, `verl`, `verifiers`: a line for each sample of exact tokens, see `token_samples`
 
-    `openai` writes the first run only. Raises TraceError for a run that is not an Agent's.
+    Returns why runs were left out, which have no such samples. `openai` writes the first run only. Raises TraceError
+    for a run that is not an Agent's, and if all runs are left out.
     """
+    left_out: list[str] = []
+    lines = 0
     for trace in traces:
         if form == "openai":
             out.write(dump(trajectory_to_openai_format(_trajectory(trace)), indent=True) + b"\n")
-            return
+            break
         record = record_of(trace)
-        out.write(dump(record if form == "jsonl" else chat_of(record)) + b"\n")
+        rows = rows_for(form, record) if form in TRAINERS else [record if form == "jsonl" else chat_of(record)]
+        left_out += [] if rows else [why_no_tokens(record)]
+        lines += len(rows)
+        out.writelines(dump(row) + b"\n" for row in rows)
+    if left_out and not lines:
+        raise TraceError(f"There is nothing to export: {left_out[0]}.", code="export")
+    return left_out
 
 
 def record_of(trace: Trace, facts: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
@@ -38,6 +50,10 @@ def record_of(trace: Trace, facts: Mapping[str, Any] = MappingProxyType({})) -> 
     """
     trajectory = _trajectory(trace)
     return trajectory_to_jsonl_record(trajectory, metadata={**_metadata(trace, trajectory), **facts})
+
+
+_SAMPLE = re.compile(r"sample-\d+")
+"""The names of child runs that are samples of one goal."""
 
 
 def _trajectory(trace: Trace) -> Trajectory:
@@ -51,12 +67,20 @@ def _trajectory(trace: Trace) -> Trajectory:
 
 def _metadata(trace: Trace, trajectory: Trajectory[Any]) -> dict[str, Any]:
     agent = (trace.first_state or {}).get("agent") or {}
-    return {
+    result, parent = trace.end.get("task_result") or {}, trace.parent or {}
+    about: dict[str, Any] = {}
+    if result.get("criteria"):
+        about["reward"] = float(result["success"])
+    if parent.get("kind") == "fork":
+        about["group"] = f"{parent['run']}@{parent['step']}"
+    elif _SAMPLE.fullmatch(str(parent.get("name"))):
+        about["group"] = parent["run"]
+    return about | {
         "run_id": trace.run_id,
         "agent_name": agent.get("name"),
         "model": agent.get("model"),
         "task_type": (trace.header.get("task") or {}).get("id"),
         "status": trace.status,
         "stop_reason": trajectory.stop_reason,
-        "success": (trace.end.get("task_result") or {}).get("success"),
+        "success": result.get("success"),
     }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO
 
 from rich.text import Text
 
@@ -20,10 +20,10 @@ from ..input.find_trace import TracePlace, load_trace
 from ..render.output import console, say, stdout_bytes
 from ..render.text import clean, count_text, size_text
 
+if TYPE_CHECKING:
+    from ...modules.agent.trajectory.export import Form
+
 STDOUT = "-"
-
-
-Form = Literal["chat", "openai", "jsonl"]
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,12 @@ def _parquet(traces: Iterable[Trace], out: BinaryIO, options: ExportOptions) -> 
     write_parquet(traces, out)
 
 
-def _chat(form: Form) -> Write:
+def _chat(form: "Form") -> Write:
     def write(traces: Iterable[Trace], out: BinaryIO, options: ExportOptions) -> None:
         from ...modules.agent.trajectory.export import write_chat
 
-        write_chat(traces, out, form)
+        for why in write_chat(traces, out, form):
+            print(f"refold: a run is left out: {why}", file=sys.stderr)
 
     return write
 
@@ -159,4 +160,7 @@ FORMATS: dict[str, Format] = {
     "chat": Format(_chat("chat"), several=True),
     "openai": Format(_chat("openai")),
     "jsonl": Format(_chat("jsonl"), several=True),
+    "trl": Format(_chat("trl"), several=True),
+    "verl": Format(_chat("verl"), several=True),
+    "verifiers": Format(_chat("verifiers"), several=True),
 }

@@ -10,6 +10,7 @@ from ..errors import FatalGeneratorError, InputNotSupportedError
 from ..generation import Delta
 from ..params import GenerateParams
 from ..providers.assembler import Assembler
+from ..providers.exact_tokens import WANTED
 from ..providers.prompt_cache import mark_for_caching, without_marks
 from .connection import DONE
 from .servers import Place
@@ -54,7 +55,7 @@ def request_body(place: Place, messages: Sequence[Message], params: GeneratePara
     else:
         body.pop("tool_choice", None)
         body.pop("parallel_tool_calls", None)
-    return {"model": place.name, "messages": chat, **body, **extra}
+    return {"model": place.name, "messages": chat, **body, **(WANTED if params.exact else {}), **extra}
 
 
 def files_after_results(chat: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from ..generation import Delta, Generation
 from ..params import GenerateParams
 from ..protocol import Capabilities
 from ..providers.listed import ListedGenerator
+from ..stream_chunks import pieces as pieces_of
 from . import anthropic_messages, chat_completions
 from .connection import ask
 from .price_list import cost_of, facts_of
@@ -48,9 +49,20 @@ class HTTPGenerator(ListedGenerator):
 
         Raises the GeneratorError for the failure, even if the answer breaks off.
         """
-        async with aclosing(self._answer(messages, params, is_streamed=True)) as pieces:
-            async for piece in pieces:
-                yield piece
+        try:
+            async with aclosing(self._answer(messages, params, is_streamed=True)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        except FatalGeneratorError as error:
+            # SGLang streams no tokens, and refuses the request
+            is_for_tokens = self.params.merge_with(params).exact and "stream" in error.message
+            if not (is_for_tokens and error.status == 400):
+                raise
+        generation = await self.generate(messages, params)
+        for piece in pieces_of(generation):
+            yield piece
+        yield generation
 
     async def capabilities(self) -> Capabilities:
         """Return the capabilities in the list of prices; makes no request."""
@@ -76,6 +88,10 @@ class HTTPGenerator(ListedGenerator):
         return self._body(self._place(merged), messages, merged)
 
     def _body(self, place: Place, messages: Sequence[Message], params: GenerateParams) -> dict[str, Any]:
+        if params.exact and (place.is_anthropic or not place.is_own):
+            raise FatalGeneratorError(
+                f"exact=True asks for tokens, which {place.address} does not send. To fix: use a server of your own."
+            )
         marks = self.params.cache == "latest"
         if place.is_anthropic:
             facts, _ = facts_of(self._name)

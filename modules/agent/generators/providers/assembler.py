@@ -13,6 +13,7 @@ from ...chat.tool_calls import ToolCall
 from ...chat.usage import Usage
 from ..finish_reasons import worse
 from ..generation import CallDelta, Delta, Generation
+from .exact_tokens import TokenReader
 
 _SHOWN = 200
 _READ = frozenset(
@@ -73,6 +74,7 @@ class Assembler:
         self._function: _Call | None = None
         self._extra: dict[str, Any] = {}
         self._unread: list[str] = []
+        self._tokens = TokenReader()
 
     def add(self, document: Any) -> list[Delta]:
         """Take a document and return its pieces."""
@@ -87,6 +89,7 @@ class Assembler:
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
             return []
         choice = choices[0]
+        self._tokens.add(document, choice)
         if len(choices) > 1:
             self._tell("further choices", len(choices) - 1)
         if choice.get("finish_reason") not in (None, ""):  # some servers send "" until the end
@@ -209,7 +212,8 @@ class Assembler:
         Its usage has no cost yet, and is None if the provider reported none.
         """
         usage, problem = read_usage(self.usage)
-        unread = [*self._unread, *([problem] if problem else [])]
+        exact, misfit = self._tokens.read(usage)
+        unread = [*self._unread, *(each for each in (problem, misfit) if each)]
         extra = {**({"response_id": self.id} if self.id else {}), **self._extra}
         text, refusal = "".join(self._texts), "".join(self._refusal)
         if refusal:
@@ -223,7 +227,7 @@ class Assembler:
         if self._thinking:
             metadata["thinking_blocks"] = self._thinking
         message = Message("assistant", text or refusal, tool_calls=calls, metadata=metadata)
-        return Generation(message=message, stop_reason=self.finish, usage=usage, extra=extra)
+        return Generation(message=message, stop_reason=self.finish, usage=usage, extra=extra, exact=exact)
 
 
 def read_usage(told: Any) -> tuple[Usage | None, str | None]:

@@ -16,6 +16,7 @@ from ..generation import Delta, Generation
 from ..params import GenerateParams
 from ..protocol import Capabilities
 from .assembler import Assembler
+from .exact_tokens import WANTED
 from .listed import ListedGenerator
 from .litellm_import import litellm_version, load_litellm
 from .loop_thread import Aside, aside
@@ -121,7 +122,7 @@ class LiteLLMGenerator(ListedGenerator):
             key = "unused"  # litellm makes no request without one, and the user's own server accepts any
         if key is not None:
             request["api_key"] = key
-        extra = given.get("extra", {})
+        extra = {**(WANTED if merged.exact else {}), **given.get("extra", {})}
         # `drop_params` drops parameters that litellm believes unsupported, but must keep those that the user named in
         # `extra`.
         return {**request, "allowed_openai_params": list(extra), **extra}

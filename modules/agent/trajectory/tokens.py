@@ -1,0 +1,142 @@
+"""The exact tokens of an Agent's run, as samples for training.
+
+A run is one sample while each prompt begins with all tokens before it. A prompt that does not (a window, cleared
+results, a summary, other tokens for the same text) begins another sample, so that no mask is wrong.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from ....traces import Effect, Trace
+from ....traces.errors import TraceError
+from ..generators.providers.exact_tokens import ExactTokens, digest_of, unpacked
+from ..loop.turn import Turn
+
+Trainer = Literal["trl", "verl", "verifiers"]
+TRAINERS: tuple[str, ...] = get_args(Trainer)
+_NAMES: dict[str, dict[str, str]] = {
+    "trl": {"completion_mask": "env_mask"},
+    "verl": {
+        "completion_ids": "response_ids",
+        "completion_mask": "response_mask",
+        "logprobs": "response_logprobs",
+        "reward": "reward_score",
+        "turns": "num_turns",
+    },
+    "verifiers": {"logprobs": "completion_logprobs"},
+}
+"""What TRL's `rollout_func`, verl's `AgentLoopOutput` and verifiers' `TrajectoryStepTokens` call our columns."""
+
+
+@dataclass
+class TokenSample:
+    """A sequence of tokens to train on.
+
+    `prompt_ids` are the first request's; `completion_ids` are all later tokens. `completion_mask` is 1 for tokens that
+    the model has sampled, and 0 for results of tools and the template's. `logprobs` are 0.0 where the mask is 0, and
+    None if the server sent none. `turns` is the number of answers.
+    """
+
+    prompt_ids: list[int]
+    completion_ids: list[int]
+    completion_mask: list[int]
+    logprobs: list[float] | None
+    turns: int = 0
+
+
+def token_samples(trace: Trace) -> list[TokenSample]:
+    """Return the samples of an Agent's run.
+
+    Raises TraceError, with the step, if the tokens of an answer are missing: nothing is padded.
+    """
+    samples: list[TokenSample] = []
+    so_far: list[int] | None = None
+    for prompt, exact in _answers(trace):
+        ids, logprobs = exact.completion_ids, exact.completion_logprobs
+        if so_far is None or prompt[: len(so_far)] != so_far:
+            samples.append(TokenSample(prompt, [], [], []))
+            so_far = prompt
+        sample, between = samples[-1], prompt[len(so_far) :]
+        sample.completion_ids += between + ids
+        sample.completion_mask += [0] * len(between) + [1] * len(ids)
+        known = sample.logprobs is not None and logprobs is not None
+        sample.logprobs = [*(sample.logprobs or ()), *[0.0] * len(between), *(logprobs or ())] if known else None
+        sample.turns += 1
+        so_far = prompt + ids
+    return samples
+
+
+def token_members(trace: Trace) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the samples of a training record as JSON values.
+
+    The second value is for its metadata: `tokens_missing` says why there are none, if the run has asked for tokens.
+    """
+    try:
+        return [asdict(each) for each in token_samples(trace)], {}
+    except TraceError as error:
+        asked = ((trace.first_state or {}).get("params") or {}).get("exact") or _known(trace)
+        return [], {"tokens_missing": str(error)} if asked else {}
+
+
+def rows_for(trainer: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the samples of a training record, with the trainer's names.
+
+    Beside the tokens, a row has the record's metadata, and as `part` the sample's number in its run.
+    """
+    names = _NAMES[trainer]
+    rows = []
+    for part, sample in enumerate(record.get("tokens") or ()):
+        row = {**sample, **(record.get("metadata") or {}), "part": part}
+        if trainer == "verifiers":
+            row["prompt_mask"] = [0] * len(sample["prompt_ids"])
+        rows.append({names.get(name, name): value for name, value in row.items()})
+    return rows
+
+
+def why_no_tokens(record: Mapping[str, Any]) -> str:
+    """Return why a training record has no tokens."""
+    metadata = record.get("metadata") or {}
+    return str(metadata.get("tokens_missing") or f"run {metadata.get('run_id', '')} has not asked for exact tokens")
+
+
+def _answers(trace: Trace) -> Iterator[tuple[list[int], ExactTokens]]:
+    """Yield the prompt and the tokens of each committed answer."""
+    prompts = _known(trace)
+    for step in trace.steps:
+        if Turn.of_document(step.decision or {}).message is None:
+            continue
+        asked = [each.seq for each in step.effects if each.phase == "decide" and _answers_request(each)]
+        found = prompts.get(asked[-1]) if asked else None
+        if found is None:
+            raise TraceError(f"run {trace.run_id} lacks the tokens of step {step.index}", code="export")
+        yield unpacked(found[0]), found[1]
+
+
+def _known(trace: Trace, earlier: dict[str, bytes] | None = None) -> dict[int, tuple[bytes, ExactTokens]]:
+    """Return the prompt and the tokens of each request of a run.
+
+    The keys are the numbers of the intents. A fork that has taken recorded answers may begin with tokens of its source.
+    `earlier` collects tokens by their digests.
+    """
+    earlier = {} if earlier is None else earlier
+    found: dict[int, tuple[bytes, ExactTokens]] = {}
+    effects = [each for step in trace.steps for top in step.effects for each in top.walk() if _answers_request(each)]
+    for effect in sorted(effects, key=lambda each: each.outcome or 0):
+        try:
+            document = trace.value(effect.result)
+            exact = ExactTokens.from_dict(document["exact"])
+            if exact.after is not None and exact.after not in earlier and (parent := trace.parent) is not None:
+                _known(trace.relative(str(parent["run"])), earlier)
+            prompt = exact.prompt_bytes(earlier)
+        except (TraceError, ValueError, KeyError, TypeError):
+            continue
+        if prompt is not None:
+            whole = prompt + exact.completion_bytes
+            earlier[digest_of(whole)] = whole
+            found[effect.seq] = prompt, exact
+    return found
+
+
+def _answers_request(effect: Effect) -> bool:
+    return effect.name == "generate" and effect.outcome is not None and effect.error is None
