@@ -118,11 +118,11 @@ class Module(Generic[S]):
         """
         return None
 
-    def configuration(self) -> Mapping[str, Any]:
+    def configuration(self, state: S) -> Mapping[str, Any]:
         """Return the settings of the module that its state contains.
 
-        They are parts of the state by JSON Pointer. A fork adopts those that differ from those of the run it forks. By
-        default, there are none.
+        They are parts of the state by JSON Pointer, for a run that continues from `state`. A fork adopts those that
+        differ from those of the run it forks. By default, there are none.
         """
         return {}
 

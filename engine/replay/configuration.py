@@ -1,5 +1,6 @@
 """The settings of a module in a run's state: forks adopt them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -11,19 +12,24 @@ from ..module import Module
 from ..state.model import dump
 
 
-def configuration(module: Module[Any]) -> dict[str, Any]:
+def configuration(module: Module[Any], state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the module's own settings in JSON form, by JSON Pointer."""
-    settings: dict[str, Any] = orjson.loads(dump(dict(module.configuration())))
+    settings: dict[str, Any] = orjson.loads(dump(dict(module.configuration(module.state_class.from_dict(state)))))
     return settings
 
 
-def changed_configuration(module: Module[Any], trace: Trace) -> dict[str, Any]:
+def changed_configuration(module: Module[Any], trace: Trace, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the module's settings that differ from those of a trace's module.
 
-    The trace's first state has these. If a fork's first state has another value, because the fork was edited or a hook
-    had replaced the value, the fork's header has the setting.
+    The trace's first state has these, or `state` itself if the module has other settings for it. If a fork's first
+    state has another value, because the fork was edited or a hook had replaced the value, the fork's header has the
+    setting.
     """
     apart = (trace.header.get("parent") or {}).get("configuration") or {}
-    first = trace.first_state or {}
-    own = configuration(module).items()
-    return {path: now for path, now in own if not fits(apart[path] if path in apart else part_at(first, path), now)}
+    first: Mapping[str, Any] = trace.first_state or {}
+    own = configuration(module, state)
+    if configuration(module, first) != own:
+        first, apart = state, {}
+    return {
+        path: now for path, now in own.items() if not fits(apart[path] if path in apart else part_at(first, path), now)
+    }

@@ -94,7 +94,7 @@ class _Verification:
             await self._init(first)
         state = self._load(0)
         if state is not None and "configuration" in (self.parent or {}):
-            changed = changed_configuration(self.module, self.trace).items()
+            changed = changed_configuration(self.module, self.trace, first).items()
             if ops := [{"op": "add", "path": path, "value": own} for path, own in changed]:
                 self._differs(0, "init", first, patched(first, ops))
         resumed = {r.step for r in self.trace.records if r.kind == "resume" and r.get("patch")}

@@ -32,6 +32,7 @@ __all__ = [
     "GenerationStart",
     "GenerationStep",
     "Generator",
+    "Handoff",
     "Hook",
     "Image",
     "LiteLLMGenerator",

@@ -19,17 +19,14 @@ from .chat.json_forms import plain
 from .chat.messages import Message
 from .events import AgentEvent, AgentStep
 from .generators.identifiers import get_generator, holds_secret
-from .generators.params import GenerateParams, settings_of
+from .generators.params import GenerateParams
 from .generators.protocol import Generator
-from .generators.providers.backoff import Backoff
 from .hooks.hook import Hook
 from .hooks.stop_conditions import Judge as StepsJudge
 from .hooks.stop_conditions import StopCondition
 from .judge import AgentJudge
 from .loop.module import AgentLoop
-from .loop.per_turn import PerTurn
-from .loop.policy import approval_hooks, as_policy, check_names, hooks_of
-from .loop.setup import Setup
+from .loop.policy import as_policy, hooks_of
 from .modes.mode import ToolMode
 from .outputs import OutputSpec, spec_of
 from .runs.child import refuse_in_run, run_as_child
@@ -49,10 +46,10 @@ from .runs.options import (
     no_setting,
 )
 from .runs.run import Running, forked, resumed, streamed_on
+from .runs.team import as_handoff, loop_of, team_of
 from .tools import Tool, Toolset, discover_tools_on_obj
 from .tools.as_tools import as_tools
 from .tools.run_context import check_factory
-from .trajectory.steps_by_run import StepsByRun
 from .trajectory.trajectory import Out, Trajectory
 
 if TYPE_CHECKING:
@@ -89,7 +86,9 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         settings: parameters of requests, such as {"temperature": 0.2}, see `GenerateParams`; or a function of the state
             or of a RunContext that returns them in each turn.
         cache: "latest" marks the prompt for caching, if the provider supports that.
-        tools: Tools, Toolsets, objects with tool methods, and functions.
+        tools: Tools, Toolsets, objects with tool methods, functions, and other Agents: each call is then a child run.
+        handoffs: the Agents to which the model can hand the conversation over, each as it is or as a Handoff. The model
+            sees a tool `transfer_to_NAME` for each; the agent that takes over has the following turns of the same run.
         tool_mode: how tools are described to the model; see `ToolMode`.
         hooks: hooks that see events and may react.
         output_type: the type of the output: str, or a model, dataclass, union, other type or function, or a list of
@@ -134,6 +133,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     context: Callable[..., Any] | list[Callable[..., Any]] | None = None
     cache: Literal["latest"] | None = "latest"
     tools: list[Any] = Field(default_factory=list)
+    handoffs: list[Any] = Field(default_factory=list, repr=False)
     tool_mode: ToolMode = "auto"
     hooks: list[Hook] = Field(default_factory=list)
     output_type: Any = str
@@ -233,6 +233,14 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     def _flat(cls, items: Any) -> list[Any]:
         return _flattened(items)
 
+    @field_validator("handoffs", mode="before")
+    @classmethod
+    def _handed(cls, given: Any) -> list[Any]:
+        listed = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+        for each in listed:
+            as_handoff(each)
+        return listed
+
     @field_validator("hooks", mode="before")
     @classmethod
     def _listed(cls, hooks: Any) -> Any:
@@ -291,6 +299,10 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     def _output_in_json(self, output_type: Any) -> list[str] | None:
         return None if self.output_spec is None else list(self.output_spec.by_name)
 
+    @field_serializer("handoffs")
+    def _handoffs_in_json(self, handoffs: list[Any]) -> list[str]:
+        return [as_handoff(each).agent.name for each in handoffs]
+
     @field_serializer("tools", "hooks", "stop_conditions", "judge", "policy", "engine", when_used="json")
     def _in_json(self, value: Any) -> Any:
         return plain(value)
@@ -328,6 +340,16 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         return [*self.hooks, *hooks_of(self.policy)]
 
     @property
+    def team(self) -> "list[Agent[Any, Any]]":
+        """The agent and those to which the conversation can be handed over, each once."""
+        return team_of(self)
+
+    @property
+    def outputs(self) -> dict[str, OutputSpec | None]:
+        """The output types of the agent and its team, by name."""
+        return {member.name: member.output_spec for member in self.team}
+
+    @property
     def output_spec(self) -> OutputSpec | None:
         """The output type in parts; None for plain text."""
         if self._output[0] is not self.output_type:
@@ -350,43 +372,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         `earlier` holds the steps of the conversation that the run continues, or None. Stop conditions see these steps
         before the run's own steps. `deps` is what tools get as `RunContext.deps`; verifying a run needs none.
         """
-        params = GenerateParams(cache=self.cache, timeout=self.generation_timeout, extra=self.generate_params_extra)
-        shown = [self.context] if callable(self.context) else self.context or ()
-        instructions = PerTurn.of("instructions", self.instructions)
-        settings = PerTurn.of("settings", self.settings)
-        if settings is not None and not isinstance(settings, PerTurn):
-            params = params.with_settings(settings_of(settings, f"settings of the agent {self.name!r}"))
-        backoff = Backoff(
-            max_tries=self.backoff_max_tries,
-            max_time=self.backoff_max_time,
-            base_factor=self.backoff_base_factor,
-            jitter=self.backoff_jitter,
-        )
-        tools = self.all_tools
-        if self.policy is not None:
-            check_names(self.policy, tools, self.tools)
-            tools = self.policy.offered(tools)
-        setup = Setup(
-            name=self.name,
-            generator=self.generator,
-            tools=tuple(tools),
-            instructions=instructions,
-            context=tuple(PerTurn("context", each, expected=2) for each in shown),
-            settings=settings if isinstance(settings, PerTurn) else None,
-            tool_mode=self.tool_mode,
-            params=params,
-            backoff=backoff,
-            limit=self.max_steps,
-            hooks=(*self.all_hooks, *approval_hooks(self.policy, tools)),
-            policy=self.policy,
-            stop_conditions=tuple(StopCondition.fit_many(self.stop_conditions)),
-            agent_id=self.agent_id,
-            output=self.output_spec,
-            deps=deps,
-            make_deps=self.deps,
-            steps=StepsByRun(self.generator, earlier).of,
-        )
-        return AgentLoop(setup)
+        return loop_of(self, earlier, deps)
 
     def make_engine(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None) -> Engine:
         """Return the engine that `run` uses: `module()` under `engine`'s options."""

@@ -74,7 +74,7 @@ def plan_of_fork(
     if header["state"] != import_path(cls):
         recorded_state(source, cls, document)
     start = document
-    if changed := changed_configuration(module, source):
+    if changed := changed_configuration(module, source, document):
         start = _edited(cls, document, changed)[0].to_dict()
     state, patch = _edited(cls, start, edit)
     own = budget or RuntimeBudget.from_dict(source.budget)
@@ -90,7 +90,7 @@ def plan_of_fork(
     parent: dict[str, Any] = {"kind": "fork", **link, "hash": record.hash}
     if (change := _proven(patch, document, data, redactor)) or edit is not None:
         parent["edit"] = change
-    if settings := configuration(module):
+    if settings := configuration(module, start):
         if redactor is not None:
             settings = orjson.loads(redactor.json(dump(settings)))
         first = orjson.loads(data)

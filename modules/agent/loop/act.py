@@ -1,14 +1,14 @@
 """The second half of a turn: tool calls and their hooks."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import orjson
 
-from ....engine import Action, ActionResult, Decision, Observation, call_info, effect, in_order, perform, run_actions
+from ....engine import ActionResult, Decision, Observation, call_info, effect, in_order, perform, run_actions
 from ....engine.errors import EffectError
 from ..chat.json_forms import usage_to_dict
 from ..chat.tool_calls import ToolCall
@@ -38,6 +38,7 @@ from ..tools.run_context import DEPS, STATE
 from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
 from .facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
+from .member import handoff_in
 from .setup import Setup
 from .state import AgentState
 from .turn import Turn, kind_of
@@ -47,6 +48,8 @@ _OF_CALLS = ("UnknownToolError", "ArgumentError")
 """The engine's errors for calls that it could not start."""
 ONE_OUTPUT = "[Not run: an earlier call of this answer has given the output]"
 """The result of an output's call after the accepted one."""
+ONE_HANDOFF = "[Not run: an earlier call of this answer has handed the conversation over]"
+"""The result of a transfer's call after the accepted one."""
 
 
 async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
@@ -74,31 +77,44 @@ async def _carried_out(
 ) -> tuple[ActionResult, ...]:
     """Run the calls of a decision within the policy's surroundings.
 
-    The calls run concurrently, except those of outputs: they run in order, and none runs after an accepted one.
-    `facts` are the policy's decisions and the changed arguments, for the tools.
+    The calls run concurrently, except those of outputs and of transfers: they run in order, and none runs after an
+    accepted one of its kind. `facts` are the policy's decisions and the changed arguments, for the tools.
     """
     context, facts = setup.context_of(state), {DEPS: setup.current_deps(), STATE: state, **(facts or {})}
     context, edited = replace(context, facts={**context.facts, **facts}), facts.get("edits", ())
     with tool_context(context), nullcontext() if setup.policy is None else setup.policy.surroundings():
         run = partial(run_actions, tools, own_task=True, edited=edited)
-        later = _later_outputs(setup.output, decision)
-        if setup.output is None or not later:
+        later: dict[str | None, _Kind] = {}
+        for kind in _kinds(setup):
+            of_kind = [action.id for action in decision.actions if action.name in kind.names]
+            later |= dict.fromkeys(of_kind[1:], kind)
+        if not later:
             return (await run(decision)).results
-        at_once = tuple(action for action in decision.actions if all(action is not each for each in later))
+        at_once = tuple(action for action in decision.actions if action.id not in later)
         done = {result.id: result for result in (await run(replace(decision, actions=at_once))).results}
-        accepted = any(_is_output(setup.output, result) for result in done.values())
-        for action in later:
-            result = _not_done(action.id or "", action.name, ONE_OUTPUT)
-            if not accepted:
-                (result,) = (await run(replace(decision, actions=(action,)))).results
-                accepted = _is_output(setup.output, result)
-            done[result.id] = result
+        for action in decision.actions:
+            if action.id in later:
+                result = _not_done(action.id or "", action.name, later[action.id].not_run)
+                if not any(map(later[action.id].is_accepted, done.values())):
+                    (result,) = (await run(replace(decision, actions=(action,)))).results
+                done[result.id] = result
         return tuple(done[action.id or ""] for action in decision.actions)
 
 
-def _later_outputs(spec: OutputSpec | None, decision: Decision) -> list[Action]:
-    """Return the calls of outputs after the first one."""
-    return [] if spec is None else [action for action in decision.actions if action.name in spec.by_name][1:]
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Calls of which a turn accepts one."""
+
+    names: Container[str]
+    is_accepted: Callable[[ActionResult], bool]
+    not_run: str
+
+
+def _kinds(setup: Setup) -> Iterator[_Kind]:
+    if setup.output is not None:
+        yield _Kind(setup.output.by_name, partial(_is_output, setup.output), ONE_OUTPUT)
+    if setup.handoffs:
+        yield _Kind(setup.handoffs, lambda result: handoff_in([result]) is not None, ONE_HANDOFF)
 
 
 def _is_output(spec: OutputSpec, result: ActionResult) -> bool:

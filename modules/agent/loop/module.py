@@ -2,31 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ....engine import AgentModule, Decision, Observation, RunFailure, emit
 from ....tasks import Task
+from ....traces.errors import UsageError
 from ..chat.files import message_of, stored
 from ..chat.json_forms import message_from, usage_to_dict
-from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
-from ..modes.conversation import choose_mode
 from ..modes.mode import ToolMode
-from ..outputs import OutputDefinitionError
-from ..outputs.calls import actions_of, outcome_of_result
-from ..outputs.spec import OutputMode
+from ..outputs.calls import outcome_of_result
 from ..tools import Toolset
 from ..tools.results.reported_outcome import read_outcome
 from ..tools.run_context import check_deps, opened_deps
 from .act import observed
-from .compaction import capabilities_of
 from .decide import Deciding, is_live
-from .per_turn import PerTurn
+from .member import HANDOFF, Member, handoff_in
 from .reduce import is_empty, reduce_turn
 from .setup import Setup, in_turn_of
-from .state import AgentFacts, AgentState
+from .state import AgentState
 from .turn import Turn
 
 
@@ -35,28 +32,46 @@ class AgentLoop(AgentModule[AgentState]):
 
     Use it as `Engine(agent.module(), ...)`. A task's inputs may hold `history` (messages of earlier turns, as
     documents), `session_id`, `agent_id`, `message_metadata` (for the goal's message), `asked`, the number of
-    requests in earlier turns (a scripted generator continues after them), and `kept_before`, the values that tools have
-    kept in earlier turns. The other inputs are for the tools.
+    requests in earlier turns (a scripted generator continues after them), `kept_before`, the values that tools have
+    kept in earlier turns, and `handed_to`, the agent that has the conversation if it is not the first. The other inputs
+    are for the tools.
 
     `agent.run` enters toolsets that are context managers; the module does not.
     """
 
-    def __new__(cls, setup: Setup) -> "AgentLoop":
-        """Make a loop without recording its argument in headers.
+    def __new__(cls, setup: Setup, others: Sequence[Setup] = ()) -> "AgentLoop":
+        """Make a loop without recording its arguments in headers.
 
-        A run's agent is rebuilt from its task and state, not from the constructor's arguments.
+        A run's agents are rebuilt from its task and state, not from the constructor's arguments.
         """
         return object.__new__(cls)
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
+    def __init__(self, setup: Setup, others: Sequence[Setup] = ()) -> None:
+        self.first = Member(setup)
+        self.members = {setup.name: self.first, **{other.name: Member(other) for other in others}}
+        """The agents by name: the one that begins, and those to which the conversation can be handed over."""
+        self.limit = setup.limit
         self.fork_mode: ToolMode | None = None
         """The tool mode of a fork with another model, if the Agent's is "auto"."""
-        self.tools = {name: tool.to_action() for name, tool in setup.by_name.items()}
-        if setup.output is not None:
-            if shared := self.tools.keys() & setup.output.by_name.keys():
-                raise OutputDefinitionError(f"the agent {setup.name!r} has a tool and an output named {min(shared)}.")
-            self.tools |= actions_of(setup.output)
+        self.tools = {name: fn for member in reversed(self.members.values()) for name, fn in member.tools.items()}
+
+    @property
+    def setup(self) -> Setup:
+        """The configuration of the agent that begins."""
+        return self.first.setup
+
+    def member_at(self, state: AgentState) -> Member:
+        """Return the agent that has the conversation.
+
+        Raises UsageError if it is none of the agents.
+        """
+        name = state.agent.name
+        if name not in self.members and state.agent.handed_by is not None:
+            raise UsageError(
+                f"The conversation is with the agent {name!r}, to which {self.setup.name!r} does not hand over. "
+                f"The agents are {', '.join(self.members)}."
+            )
+        return self.members.get(name, self.first)  # the first agent may have another name since
 
     async def init_state(
         self,
@@ -69,84 +84,57 @@ class AgentLoop(AgentModule[AgentState]):
         asked: int | None = None,
         kept_before: Mapping[str, Any] | None = None,
         attachments: Sequence[dict[str, Any]] = (),
+        handed_to: str | None = None,
         **inputs: Any,
     ) -> AgentState:
         """Return the first state: the conversation so far and the goal."""
         earlier = [m for m in map(message_from, history) if not is_empty(m) and m.role != "system"]
         goal = message_of(task, attachments, message_metadata)
         messages = [*map(stored, sanitize_orphan_tool_messages(earlier)), goal]
-        settings = self._settings(agent_id=agent_id, session_id=session_id)
+        member = self.members.get(handed_to or "", self.first)
+        if member is self.first:
+            settings = member.settings(agent_id, session_id)
+        else:
+            settings = member.settings(member.agent_id, session_id, self.setup.name)
         system = settings["system"]
         return AgentState(
             **settings,
+            limit=self.limit,
             inputs=inputs,
             kept=dict(kept_before or {}),
             messages=messages,
             turns_before=len(messages) - 1,
-            output_mode=(output := await self._output_mode()),
-            tool_mode=await self.mode(output),
+            **await member.modes(),
             asked=sum(m.role == "assistant" for m in earlier) if asked is None else asked,
             weight=estimate_tokens([*messages, system] if system is not None else messages),
         )
 
-    def _settings(self, **ids: str | None) -> dict[str, Any]:
-        """Return the fields of the first state that only the Agent determines."""
-        setup = self.setup
-        policy = setup.policy.describe() if setup.policy is not None else None
-        tools = [tool.definition for tool in setup.tools]
-        text = setup.instructions if isinstance(setup.instructions, str) else ""
-        return {
-            "agent": AgentFacts(name=setup.name, model=setup.generator.model, policy=policy, **ids),
-            "system": Message("system", text) if text else None,
-            "params": setup.params.model_copy(update={"tools": tools}) if tools else setup.params,
-            "limit": setup.limit,
-            "output_schemas": setup.output.definitions if setup.output is not None else [],
-        }
-
-    def configuration(self) -> dict[str, Any]:
+    def configuration(self, state: AgentState) -> dict[str, Any]:
         """Return the Agent's settings in the state, which a fork adopts."""
-        state = AgentState(**self._settings()).to_dict()
-        found = {f"/agent/{name}": state["agent"][name] for name in ("name", "model", "policy")}
-        found |= {f"/{name}": state[name] for name in ("params", "limit", "output_schemas")}
-        if not isinstance(self.setup.instructions, PerTurn):
-            found["/system"] = state["system"]
-        if self.setup.output is not None and self.setup.output.mode != "auto":
-            found["/output_mode"] = self.setup.output.mode
-        mode = self.setup.tool_mode if self.fork_mode is None else self.fork_mode
-        return found if mode == "auto" else {**found, "/tool_mode": mode}
-
-    async def _output_mode(self) -> OutputMode | None:
-        spec = self.setup.output
-        if spec is None or spec.mode != "auto":
-            return None if spec is None else spec.choose_mode(None, has_tools=True)
-        known = await capabilities_of(self.setup.generator)
-        return spec.choose_mode(known.json_schema, has_tools=bool(self.setup.tools))
-
-    async def mode(self, output: OutputMode | None = None) -> ToolMode:
-        """Return the tool mode, chosen by the model's capabilities for "auto"."""
-        if self.setup.tool_mode != "auto":
-            return self.setup.tool_mode
-        if not self.setup.tools and output != "tool":
-            return "api"
-        known = await capabilities_of(self.setup.generator)
-        return choose_mode("auto", known.function_calling)
+        return self.member_at(state).configuration(self.limit, self.fork_mode)
 
     async def warm_up(self) -> None:
         """Load what the model needs, such as the package that asks it.
 
         Raises UsageError if a tool needs dependencies and there are none.
         """
-        self.setup.check_deps()
+        self.check_deps()
         load = getattr(self.setup.generator, "warm_up", None)
         if load is not None:
             await load()
+
+    def check_deps(self) -> None:
+        """Raise UsageError if a function of an agent needs dependencies and nothing provides them."""
+        for member in self.members.values():
+            member.setup.check_deps()
 
     def lifespan(self) -> AbstractAsyncContextManager[Any] | None:
         """Return what makes the run's dependencies, unless they were passed."""
         setup = self.setup
         if setup.make_deps is None or setup.deps is not None:
             return None
-        return opened_deps(setup.make_deps, partial(check_deps, setup.name, setup.signatures()))
+        names = ((name, each) for member in self.members.values() for name, each in member.setup.signatures())
+        return opened_deps(setup.make_deps, partial(check_deps, setup.name, names))
 
     async def decide(self, state: AgentState) -> Decision:
         """Ask the model.
@@ -154,8 +142,9 @@ class AgentLoop(AgentModule[AgentState]):
         A failure of the model is raised, so that the step is not committed and a resumed run takes the turn again.
         Verification returns it as a turn, since runs have committed such turns up to version 0.1.
         """
-        deciding = Deciding(self.setup, state)
-        with in_turn_of(self.setup):
+        setup = self.member_at(state).setup
+        deciding = Deciding(setup, state)
+        with in_turn_of(setup):
             turn = await deciding.turn()
         if deciding.failure is not None and is_live():
             used = {} if turn.used is None else {"usage": usage_to_dict(turn.used)}
@@ -164,20 +153,28 @@ class AgentLoop(AgentModule[AgentState]):
         return turn.decision()
 
     async def act(self, state: AgentState, decision: Decision) -> Observation:
-        """Run the calls of the model's answer."""
-        with in_turn_of(self.setup):
-            return await observed(self.setup, self.tools, state, decision)
+        """Run the calls of the model's answer.
+
+        If one of them hands the conversation over, the observation has the agent's name and modes.
+        """
+        member = self.member_at(state)
+        with in_turn_of(member.setup):
+            observation = await observed(member.setup, member.tools, state, decision)
+            name = handoff_in(observation.results) if member.setup.handoffs else None
+            if name is None:
+                return observation
+            handed = {"to": name, **await self.members[name].modes()}
+            return replace(observation, value={**(observation.value or {}), HANDOFF: handed})
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
         """Return the module of a background sub-agent from its toolset."""
-        owners = {id(owner): owner for tool in self.setup.tools if (owner := getattr(tool.fn, "__self__", None))}
-        for owner in owners.values():
-            if isinstance(owner, Toolset) and hasattr(owner, "child_module"):
-                found: AgentModule[Any] | None = owner.child_module(
-                    name, task, self.setup.policy, self.setup.current_deps()
-                )
-                if found is not None:
-                    return found
+        for setup in (member.setup for member in self.members.values()):
+            owners = {id(owner): owner for tool in setup.tools if (owner := getattr(tool.fn, "__self__", None))}
+            for owner in owners.values():
+                if isinstance(owner, Toolset) and hasattr(owner, "child_module"):
+                    found: AgentModule[Any] | None = owner.child_module(name, task, setup.policy, setup.current_deps())
+                    if found is not None:
+                        return found
         return None
 
     def failure(self, state: AgentState) -> RunFailure | None:
@@ -191,11 +188,17 @@ class AgentLoop(AgentModule[AgentState]):
 
         It is the outcome that the tool itself would have had.
         """
-        if self.setup.output is not None and name in self.setup.output.by_name:
-            return outcome_of_result(self.setup.output.by_name[name], result).to_dict()
-        tool = self.setup.by_name.get(name)
-        return result if tool is None else read_outcome(tool, result).to_dict()
+        for setup in (member.setup for member in self.members.values()):
+            if setup.output is not None and name in setup.output.by_name:
+                return outcome_of_result(setup.output.by_name[name], result).to_dict()
+            if name in setup.by_name:
+                return read_outcome(setup.by_name[name], result).to_dict()
+        return result
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
-        """Add the turn and its outcomes to the conversation."""
-        reduce_turn(state, Turn.of(decision), observation.results, observation.value, self.setup.output)
+        """Add the turn and its outcomes to the conversation, and hand it over if a call asks for that."""
+        setup = (self.first if len(self.members) == 1 else self.member_at(state)).setup
+        reduce_turn(state, Turn.of(decision), observation.results, observation.value, setup.output)
+        if handed := (observation.value or {}).get(HANDOFF):
+            modes = {name: handed[name] for name in ("tool_mode", "output_mode")}
+            self.members[handed["to"]].take_over(state, modes, setup)

@@ -1,6 +1,6 @@
 """An Agent's configuration for one run, fixed when its module is made."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from uuid import UUID
 from ....engine import run_resource
 from ....tasks import Task
 from ....traces.errors import UsageError
+from ..chat.context import ContextFunction
 from ..chat.json_forms import plain_object
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall, ToolDefinition
@@ -43,6 +44,14 @@ def no_steps(run_id: str) -> list[AgentStep]:
     return []
 
 
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A handoff: the name of the agent that takes over, and what chooses its first messages."""
+
+    agent: str
+    context: tuple[ContextFunction, ...] = ()
+
+
 @dataclass(frozen=True)
 class Setup:
     """An Agent's configuration, copied when its module was made."""
@@ -64,6 +73,8 @@ class Setup:
     stop_conditions: tuple[StopCondition, ...] = ()
     agent_id: UUID | None = None
     output: OutputSpec | None = None
+    handoffs: Mapping[str, Transfer] = field(default_factory=dict)
+    """The handoffs by the names of their tools."""
     deps: Any = None
     """What tools get as `RunContext.deps`; no trace contains it."""
     make_deps: Callable[[], Any] | None = None

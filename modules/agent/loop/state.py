@@ -12,10 +12,11 @@ from ..outputs.spec import OutputMode
 
 
 class AgentFacts(StateModel):
-    """The agent of a run, as its events name the agent.
+    """The agent that has the conversation, as its events name the agent.
 
     The ids are None if a module runs without its Agent. `policy` is the policy for the agent's calls, with its
-    settings. A run that started under one policy resumes under another only with `on_divergence="ignore"`.
+    settings. A run that started under one policy resumes under another only with `on_divergence="ignore"`. `handed_by`
+    is the agent that has handed the conversation over.
     """
 
     name: str
@@ -23,6 +24,7 @@ class AgentFacts(StateModel):
     agent_id: str | None = None
     session_id: str | None = None
     policy: dict[str, Any] | None = None
+    handed_by: str | None = None
 
 
 class TypedOutput(StateModel):

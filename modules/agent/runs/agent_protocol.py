@@ -3,7 +3,7 @@
 With the protocol, `run`, `batch` and `task` need not import `agent`, which imports them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 from uuid import UUID
@@ -37,7 +37,11 @@ class RunsGoals(Protocol[Out]):
         """See Agent."""
 
     @property
-    def output_spec(self) -> OutputSpec | None:
+    def outputs(self) -> Mapping[str, OutputSpec | None]:
+        """See Agent."""
+
+    @property
+    def team(self) -> "Sequence[RunsGoals[Any]]":
         """See Agent."""
 
     @property

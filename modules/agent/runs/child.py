@@ -40,7 +40,7 @@ async def run_as_child(
     child = RecordedChild(result, child_loader(result.run_id), agent.generator)
     found: Trajectory[Out] = Trajectory() if trajectory is None else trajectory
     found.agent_id, found.system_prompt = agent.agent_id, agent.system_prompt
-    found.read_output_as(agent.output_spec)
+    found.read_output_as(agent.outputs)
     found.take(child)
     if is_live() and any(hook.listens_to(AgentEnd) for hook in agent.all_hooks):
         await tell_end(agent, found.events[-1:])
@@ -65,7 +65,7 @@ async def _result(agent: RunsGoals[Any], task: Task, deps: Any) -> ChildResult:
     policy = None if outer is None or agent.policy is not None else outer.policy
     if deps is None and agent.deps is None and outer is not None:
         deps = outer.current_deps()
-    async with entered(agent.tools) if is_live() else nullcontext():
+    async with entered(agent) if is_live() else nullcontext():
         module = (agent if policy is None else agent.with_(policy=policy)).module(deps=deps)
         result = await run_child(module, task, name=agent.name, budget=budget, value=last_words)
     spent(usage_of(result.usage))

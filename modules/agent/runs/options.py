@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..tools import Tool, Toolset
     from ..tools.run_context import RunContext
     from ..trajectory.trajectory import Trajectory
+    from .team import Handoff
 
     D = DefaultTypeVar("D", default=Any)
     PerTurnOf: TypeAlias = Callable[[AgentState], T | Awaitable[T]] | Callable[[RunContext[D]], T | Awaitable[T]]
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
         def as_tool(self) -> Tool[..., Any, D_contra]: ...  # noqa: D102
 
+    HandsOver: TypeAlias = Handoff[D] | BecomesTool[D]
     OneTool: TypeAlias = Tool[..., Any, D] | BecomesTool[D] | BecomesTool[None] | Toolset | Function
     Tools: TypeAlias = Sequence[OneTool[D] | Sequence[OneTool[D]]] | OneTool[D]
     MakeDeps: TypeAlias = (
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
         settings: SettingsDict | PerTurnOf[SettingsDict, D] | None
         cache: Literal["latest"] | None
         tools: Tools[D] | None
+        handoffs: Sequence[HandsOver[D] | HandsOver[None]] | HandsOver[D] | HandsOver[None] | None
         tool_mode: ToolMode
         hooks: Hook[D] | Sequence[Hook[D]] | None
         policy: Any

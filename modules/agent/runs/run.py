@@ -34,8 +34,9 @@ from ..events.live_pieces import Pieces
 from ..generators.request_context import listener, listening
 from ..loop.module import AgentLoop
 from ..reactions import Edit, Reaction, Supply
+from ..trajectory.kept_events import events_of
 from ..trajectory.lazy_run import LazyRun
-from ..trajectory.projector import KEPT, Projector, events_of
+from ..trajectory.projector import KEPT, Projector
 from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
 from .options import budget_of_fork, heartbeat_of, recorded_limit
@@ -91,8 +92,10 @@ class Running(Generic[Out]):
             inputs["asked"] = _earlier_requests(self.trajectory)
             if kept := self.trajectory.kept:
                 inputs["kept_before"] = kept
+            if (member := self.trajectory.handed_to) in agent.outputs and member != agent.name:
+                inputs["handed_to"] = member
         self.trajectory.follow(None)
-        self.trajectory.read_output_as(agent.output_spec)
+        self.trajectory.read_output_as(agent.outputs)
         if self._metadata:
             inputs["message_metadata"] = dict(self._metadata)
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
@@ -103,7 +106,7 @@ class Running(Generic[Out]):
 
     async def run(self) -> Trajectory[Out]:
         """Run to the end and return the trajectory."""
-        async with entered(self.agent.tools):
+        async with entered(self.agent):
             task = self._begin()
             try:
                 result = await self._engine().arun(task, blobs=self._blobs)
@@ -123,7 +126,7 @@ class Running(Generic[Out]):
     @asynccontextmanager
     async def stream(self) -> AsyncIterator["EventStream"]:
         """Run the goal and yield its events."""
-        async with entered(self.agent.tools):
+        async with entered(self.agent):
             task = self._begin()
             async with self.streamed(self._engine().stream(task, blobs=self._blobs)) as events:
                 yield events
@@ -134,7 +137,7 @@ class Running(Generic[Out]):
     ) -> AsyncIterator["EventStream"]:
         """Enter a run and yield its events; `earlier` loads a resumed run."""
         self._earlier = earlier
-        projector = Projector(generator=self.agent.generator, output=self.agent.output_spec)
+        projector = Projector(generator=self.agent.generator, outputs=self.agent.outputs)
         stream: RunStream | None = None
         pieces = Pieces(listener())
         try:
@@ -236,10 +239,14 @@ def _earlier_requests(trajectory: Trajectory[Any]) -> int:
 
 
 @asynccontextmanager
-async def entered(tools: Sequence[Any]) -> AsyncIterator[None]:
-    """Enter the tools that are context managers; exit in reverse order."""
+async def entered(agent: RunsGoals[Any]) -> AsyncIterator[None]:
+    """Enter the tools of an agent and its team that are context managers.
+
+    They are left in reverse order.
+    """
+    tools = {id(item): item for member in agent.team for item in member.tools}
     async with AsyncExitStack() as stack:
-        for item in tools:
+        for item in tools.values():
             if hasattr(type(item), "__aenter__") and hasattr(type(item), "__aexit__"):
                 await stack.enter_async_context(item)
         yield
@@ -270,7 +277,7 @@ async def tell_end(agent: RunsGoals[Any], events: Sequence[AgentEvent]) -> None:
 
 async def resumed(agent: RunsGoals[Out], trace: Any, value: Any, **options: Any) -> Trajectory[Out]:
     """Resume a run; see `Agent.resume`."""
-    async with entered(agent.tools):
+    async with entered(agent):
         engine, how = await _continuing(agent, resume=trace, value=value, **options)
         return await _ended(agent, await engine.aresume(how.pop("resume"), **how))
 
@@ -283,9 +290,9 @@ def _budget_beyond(engine: Engine, trace: Trace, budget: RuntimeBudget | None) -
     """
     loop = engine.module
     assert isinstance(loop, AgentLoop)
-    own, limit = loop.setup.limit, recorded_limit(trace)
-    if limit is not None and limit != own:
-        loop.setup = replace(loop.setup, limit=limit)
+    own, limit = loop.limit, recorded_limit(trace)
+    if limit is not None:
+        loop.limit = limit
     if budget is not None or limit is None or trace.stop_reason not in _LIMITS_OF_STEPS:
         return budget
     most = min(own, engine.budget.under(Task.from_dict(trace.header["task"]).budget).max_steps)
@@ -303,7 +310,7 @@ def _budget_beyond(engine: Engine, trace: Trace, budget: RuntimeBudget | None) -
 
 async def forked(agent: RunsGoals[Out], trace: Any, **options: Any) -> Trajectory[Out]:
     """Start a run from a step of another; see `Agent.fork`."""
-    async with entered(agent.tools):
+    async with entered(agent):
         engine, how = await _continuing(agent, fork=trace, **options)
         return await _ended(agent, await engine.afork(how.pop("fork"), **how))
 
@@ -311,7 +318,7 @@ async def forked(agent: RunsGoals[Out], trace: Any, **options: Any) -> Trajector
 @asynccontextmanager
 async def streamed_on(agent: RunsGoals[Any], **how: Any) -> AsyncIterator["EventStream"]:
     """Resume or fork a run and yield its events; see `Agent.stream`."""
-    async with entered(agent.tools):
+    async with entered(agent):
         engine, how = await _continuing(agent, **how)
         earlier = engine.load(how["resume"]).reload if "resume" in how else None
         running = Running(agent, "", False, Trajectory())
@@ -342,11 +349,19 @@ async def _continuing(
     engine = _engine_with(agent, None, deps)
     source, loop = engine.load(fork), engine.module
     assert isinstance(loop, AgentLoop)
-    first = source.first_state or {}
-    if (first.get("agent") or {}).get("model") != loop.setup.generator.model:
-        loop.fork_mode = await loop.mode()
-    budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.setup.limit)
+    agent_then = (_state_at(source, how.get("at")) or {}).get("agent") or {}
+    member = loop.members.get(agent_then.get("name", ""), loop.first)
+    if agent_then.get("model") != member.setup.generator.model:
+        loop.fork_mode = await member.tool_mode()
+    budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.limit)
     return engine, {"fork": source, "budget": budget, **how}
+
+
+def _state_at(source: Trace, at: int | None) -> dict[str, Any] | None:
+    """Return the state of which a fork is made, if the trace has it."""
+    steps = source.step_count
+    index = steps if at is None else at
+    return source.state(index) if source.first_state and -steps - 1 <= index <= steps else source.first_state
 
 
 def _answer(value: Any, by: str | None) -> Any:
@@ -369,7 +384,7 @@ def _engine_with(agent: RunsGoals[Any], earlier: Sequence[AgentStep] | None, dep
     """Return an agent's engine; raise UsageError if its tools lack deps."""
     engine = agent.make_engine(earlier=earlier, deps=deps)
     assert isinstance(engine.module, AgentLoop)
-    engine.module.setup.check_deps()
+    engine.module.check_deps()
     return engine
 
 
@@ -388,14 +403,14 @@ def _trajectory_of(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:
     own = agent.trajectory
     if own.trace_or_none is not None and own.trace.run_id == result.run_id:
         own = agent.trajectory = copy(own)
-        own.read_output_as(agent.output_spec)
+        own.read_output_as(agent.outputs)
         own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
         own.follow(result.trace)
         return own
     session = (result.trace.header["task"].get("inputs") or {}).get("session_id")
     trajectory: Trajectory[Out] = Trajectory.from_dict({"session_id": session, "system_prompt": agent.system_prompt})
     trajectory.agent_id, trajectory.events = agent.agent_id, events_of(result.trace, agent.generator)
-    trajectory.read_output_as(agent.output_spec)
+    trajectory.read_output_as(agent.outputs)
     trajectory.follow(result.trace)
     return trajectory
 

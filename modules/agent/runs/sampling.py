@@ -132,7 +132,7 @@ async def sample(
     _check(n, concurrency)
     task = task_of(goal)
     module = Sampling(agent, task, n, concurrency or n, deps)
-    async with entered(agent.tools):
+    async with entered(agent):
         # the runs have the criteria, the resources and the inputs; the run around them has the budget
         outer = Task(id=task.id, objective=task.objective, budget=task.budget)
         result = await engine_for(module, agent.engine, RuntimeBudget()).arun(outer)
@@ -141,7 +141,7 @@ async def sample(
             raise ExternalError(f"no run of the goal has begun: {result.told()}")
         trajectories: list[Trajectory[Out]] = [Trajectory.of(result.trace.relative(each)) for each in runs]
         for each in trajectories:
-            each.read_output_as(agent.output_spec)
+            each.read_output_as(agent.outputs)
         return Samples(trajectories, *await _rewards(reward, trajectories), result.run_id, result.trace)
 
 

@@ -30,7 +30,7 @@ def last_words(state: AgentState) -> dict[str, Any]:
     last = state.messages[-1] if state.messages else None
     if last is not None and last.role == "assistant" and not last.tool_calls:
         found["answered"] = True
-    return found if state.output is None else {**found, "output": state.output.to_dict()}
+    return found if state.output is None else {**found, "output": state.output.to_dict(), "agent": state.agent.name}
 
 
 def report(name: str, task: str, child: ChildResult, timeout: float | None, *, counts: bool = True) -> Message:

@@ -27,6 +27,8 @@ _KEEPS = (b'"kept":{"', b'"/kept')
 """What the trace of a run has, after its header, if tools keep values: reading the state takes longer than this."""
 _OUTPUT = (b'"output":{"type":', b'"/output"')
 """The same, if there is a typed output."""
+_HANDED = (b'"handoff":', b'"handed_to":')
+"""The same, if the conversation was handed over."""
 _ANSWERED = (None, RunStatus.completed, RunStatus.stopped)
 """The statuses of runs whose last text may be an answer; a trajectory made by hand has None."""
 
@@ -36,7 +38,8 @@ class RunStanding:
     """A run's standing according to its trace.
 
     `kept` has the values that tools keep between calls. `least_cost` is the run's cost in US dollars as the engine
-    counts it, if the budget assumed a price for some calls. `output` is the run's typed output.
+    counts it, if the budget assumed a price for some calls. `output` is the run's typed output, and `handed_to` is the
+    agent that has the conversation, if another has handed it over.
     """
 
     status: RunStatus
@@ -45,6 +48,7 @@ class RunStanding:
     kept: dict[str, Any] = field(default_factory=dict)
     least_cost: float | None = None
     output: TypedOutput | None = None
+    handed_to: str | None = None
 
     @classmethod
     def of(cls, trace: Trace) -> Self:
@@ -52,14 +56,16 @@ class RunStanding:
         used, data = trace.end.get("usage") or {}, trace.file.data
         header_ends = data.find(b"\n")
         started = trace.first_state is not None
-        keeps, typed = (
-            started and any(data.find(each, header_ends) >= 0 for each in marks) for marks in (_KEEPS, _OUTPUT)
+        keeps, typed, handed = (
+            started and any(data.find(each, start) >= 0 for each in marks)
+            for marks, start in ((_KEEPS, header_ends), (_OUTPUT, header_ends), (_HANDED, 0))
         )
         is_bound = used.get("unpriced") and trace.budget.get("assumed_price")
         facts = {
             "kept": trace.final_state.get("kept") if keeps else None,
             "least_cost": used.get("cost") if is_bound else None,
             "output": trace.final_state.get("output") if typed else None,
+            "handed_to": trace.final_state["agent"]["name"] if handed else None,
         }
         return cls.from_dict({**trace.end, "status": trace.status, "waiting": trace.waiting, **facts})
 
@@ -72,7 +78,7 @@ class RunStanding:
             doc["error"] = {**self.error.to_dict(), "issues": list(self.error.issues)}
         if self.output is not None:
             doc["output"] = self.output.to_dict()
-        doc |= {name: value for name in ("kept", "least_cost") if (value := getattr(self, name))}
+        doc |= {name: value for name in ("kept", "least_cost", "handed_to") if (value := getattr(self, name))}
         return doc
 
     @classmethod
@@ -87,7 +93,8 @@ class RunStanding:
             failure = RunFailure.from_dict(error) if error else None
             kept, output = dict(doc.get("kept") or {}), doc.get("output")
             typed = TypedOutput.from_dict(output) if output else None
-            return cls(RunStatus(doc["status"]), requests, failure, kept, doc.get("least_cost"), typed)
+            facts = doc.get("least_cost"), typed, doc.get("handed_to")
+            return cls(RunStatus(doc["status"]), requests, failure, kept, *facts)
         except (TypeError, ValueError, KeyError, AttributeError) as wrong:
             raise EventFormatError("Trajectory", f"its last_run must be the standing of a run: {wrong}") from None
 

@@ -18,13 +18,13 @@ from ..events.base import AgentStopReason
 from ..loop.facts import message_with_metadata
 from ..loop.state import AgentState
 from ..loop.turn import USUAL_REASONS, Turn
-from .projector import events_of
+from .kept_events import events_of
 from .stop_reasons import agent_stop_reason
 
 _DECIDE = b'\n{"kind":"decide",'
 _DECIDES = re.compile(_DECIDE)
-_OTHERWISE = (b'"reactions":', b'"compaction":', b'"problems":')
-"""Members of turns in which hooks or the loop change the conversation.
+_OTHERWISE = (b'"reactions":', b'"compaction":', b'"problems":', b'"handoff":', b'"handed_to":')
+"""Members of turns in which hooks, the loop or a handoff change the conversation.
 
 Text in a message cannot match these bytes, because JSON escapes its quotes.
 """

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from ....engine import ENDINGS, ActionResult, StopReason
-from ....traces import Record, Trace
-from ....traces.errors import TraceCorruptError
+from ....traces import Record
 from ....traces.file.blob import is_blob
+from ....traces.json_patch.fold import patched
 from ..chat.content import content_part
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
@@ -53,18 +53,24 @@ from ..generators.providers.fallback import answering
 from ..generators.recorded_error import recorded_error
 from ..loop.dispatch import attach
 from ..loop.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
+from ..loop.member import HANDOFF
 from ..loop.reduce import Reactions, error_of, reactions_to, turn_messages
 from ..loop.state import AgentFacts
 from ..loop.turn import Turn
 from ..modes.conversation import feedback_on
 from ..outputs import OutputSpec
 from ..outputs.read import partial_of
+from ..reactions import Retry
 from ..tools import ToolOutcome
+from .questions import question_of
 from .stop_reasons import agent_stop_reason
 
 E = TypeVar("E", bound=AgentEvent)
 KEPT = (AgentStart, AgentEnd, AgentStep, CompactionEvent, UserInputRequired)
 """The events that a trajectory keeps; the others show the same contents early, for live viewers."""
+
+_OF_AGENT = ("agent", "system", "params", "tool_mode", "output_mode")
+"""The parts of the state that a handoff changes, besides the conversation."""
 
 _PLAIN = (GenerationEnd, GenerationStep, ToolStart, ToolStep)
 """The frequent events whose values need no validation."""
@@ -83,8 +89,8 @@ class Projector:
     The events of calls come in call order: a result is held back until all earlier calls have ended. Events get
     `generator` if it is given, otherwise the model's name. `value` looks up a large value by its reference; without
     `value`, events with such results wait for the commit. With `kept`, only events that a trajectory keeps are made.
-    With `history`, a step before the run's start holds the earlier conversation. With `output`, pieces of a typed
-    output become OutputDeltas.
+    With `history`, a step before the run's start holds the earlier conversation. `outputs` are the output types by
+    agent: pieces of a typed output become OutputDeltas.
     """
 
     def __init__(
@@ -94,7 +100,7 @@ class Projector:
         value: Resolve | None = None,
         kept: bool = False,
         history: bool = False,
-        output: OutputSpec | None = None,
+        outputs: Mapping[str, OutputSpec | None] | None = None,
     ) -> None:
         self._given = generator
         self._value = value
@@ -108,7 +114,10 @@ class Projector:
         """The goal, until a step contains it."""
         self._tools: list[ToolDefinition] = []
         self._mode: Any = "api"
-        self._output = output
+        self._outputs = outputs or {}
+        self._output: OutputSpec | None = None
+        self._settings: dict[str, Any] = {}
+        """The parts of the state that a handoff changes, after the last commit."""
         self._output_mode: Any = None
         self._pieces: dict[Any, str] = {}
         """The pieces of the answer so far: its text by None, the arguments of calls by their index."""
@@ -116,6 +125,8 @@ class Projector:
         self._error: Exception | str | None = None
         self._incomplete: str | None = None
         """Why the last answer is incomplete, or None."""
+        self._chat_before: list[Message] | None = None
+        """The conversation before the turn, if its beginning was summarised."""
         self._began = False
         self._reset()
 
@@ -124,7 +135,7 @@ class Projector:
         self._turn: Turn | None = None
         self._view: list[Any] | None = None
         """The part of the conversation that the turn's request has; None for all."""
-        self._question_of = False
+        self._is_asked = False
         self._started = False
         self._calls: dict[int, str] = {}
         """The running calls: the action's id by the intent's number."""
@@ -144,7 +155,7 @@ class Projector:
             running = {*self._calls.values()}
             names = dict.fromkeys(call.name for call in self._turn.calls if call.id in running)
             return f"Running {', '.join(names)}..."
-        return "Waiting for the model..." if self._question_of and self._turn is None else "Processing..."
+        return "Waiting for the model..." if self._is_asked and self._turn is None else "Processing..."
 
     @property
     def context(self) -> list[Message]:
@@ -172,16 +183,9 @@ class Projector:
         self._began = True
         assert self._header is not None
         state = record["state"]
-        agent = AgentFacts.from_dict(state["agent"])
-        self._name, self._model = agent.name, agent.model
-        self._facts["agent_name"] = agent.name
-        self._identify(agent.agent_id, self._header["run_id"])
-        self._generator = self._given if self._given is not None else NamedGenerator(agent.model)
-        self._system = Message.from_dict(state["system"]) if state["system"] else None
+        agent = self._read_agent({name: state[name] for name in _OF_AGENT if name in state})
         self._chat = [Message.from_dict(message) for message in state["messages"]]
-        self._tools = [ToolDefinition.from_dict(tool) for tool in state["params"].get("tools") or ()]
-        self._mode, self._step = state["tool_mode"], state["current_step"] + 1
-        self._output_mode = state.get("output_mode")
+        self._step = state["current_step"] + 1
         names = [tool.function.name for tool in self._tools]
         params = start_params(agent, state["limit"], names, self._chat[-1] if self._chat else None)
         inputs, before = {"goal": state["task"], **state["inputs"]}, self._chat[:-1]
@@ -197,9 +201,25 @@ class Projector:
             yield self._make(AgentStep, messages=[*before])
         yield self._make(AgentStart, inputs=inputs, params=params)
 
+    def _read_agent(self, settings: dict[str, Any]) -> AgentFacts:
+        """Take the agent of the following turns from the state's settings."""
+        assert self._header is not None
+        self._settings = settings
+        agent = AgentFacts.from_dict(settings["agent"])
+        self._name, self._model = agent.name, agent.model
+        self._facts["agent_name"] = agent.name
+        self._identify(agent.agent_id, self._header["run_id"])
+        is_given = self._given is not None and (agent.handed_by is None or self._given.model == agent.model)
+        self._generator = self._given if is_given else NamedGenerator(agent.model)
+        self._system = Message.from_dict(settings["system"]) if settings["system"] else None
+        self._tools = [ToolDefinition.from_dict(tool) for tool in settings["params"].get("tools") or ()]
+        self._mode, self._output_mode = settings["tool_mode"], settings.get("output_mode")
+        self._output = self._outputs.get(agent.name)
+        return agent
+
     def _on_wait(self, record: Record) -> Iterator[AgentEvent | None]:
         for request in record["requests"]:
-            question, options = _question_of(request)
+            question, options = question_of(request)
             yield self._make(UserInputRequired, request_id=request["id"], question=question, options=options)
 
     def _on_end(self, record: Record) -> Iterator[AgentEvent | None]:
@@ -252,9 +272,9 @@ class Projector:
             yield self._generation_started()
 
     def _generation_started(self) -> AgentEvent | None:
-        if self._question_of:
+        if self._is_asked:
             return None
-        self._question_of = True
+        self._is_asked = True
         facts = {"generator": self._generator, "step": self._step}
         return self._make(GenerationStart, **facts, messages=lambda: self._prompt())
 
@@ -287,7 +307,7 @@ class Projector:
 
     def _on_resume(self, record: Record) -> Iterator[AgentEvent | None]:
         if "again" in record.data:
-            self._error, self._question_of = None, False
+            self._error, self._is_asked = None, False
         return iter(())
 
     def _on_decide(self, record: Record) -> Iterator[AgentEvent | None]:
@@ -296,6 +316,7 @@ class Projector:
         self._names.clear()
         if any(doc["event"] == "GenerationStart" for doc in turn.reactions):
             yield self._generation_started()
+        self._chat_before = [*self._chat] if turn.compaction is not None else None
         if turn.compaction is not None:
             self._chat[: turn.compaction.cut] = [turn.compaction.summary]
         if turn.mode is not None:
@@ -415,12 +436,29 @@ class Projector:
         yield from self._reacted(turn, found)
         if value.get("used"):
             yield self._make(AgentStep, step=self._step, usage=usage_from(value["used"]))
-        more = self._more(record, found, new)
+        chosen = self._chosen(record) if HANDOFF in value else None
+        more = self._more(record, found, new) if chosen is None else []
         if more:
             yield self._make(AgentStep, step=self._step, messages=more)
         self._commit_chat(found, [*new, *more])
+        if changes := [op for op in record["patch"] if op["path"].split("/")[1] in _OF_AGENT]:
+            self._settings = patched(self._settings, changes)
+        if HANDOFF in value:
+            self._read_agent(self._settings)
+        if chosen is not None:
+            self._chat = chosen
+            yield self._make(ReactStep, step=self._step, hook_name=HANDOFF, reaction=Retry(messages=[*chosen]))
         self._reset()
         self._step += 1
+
+    def _chosen(self, record: Record) -> list[Message] | None:
+        """Return the conversation that a handoff has chosen for the next agent, or None for all of it."""
+        ops = [op for op in record["patch"] if op["path"].split("/")[1] == "messages"]
+        if all(op["op"] == "add" and op["path"] == "/messages/-" for op in ops):
+            return None
+        before = self._chat if self._chat_before is None else self._chat_before
+        document = patched({"messages": [message.to_dict() for message in before]}, ops)
+        return [Message.from_dict(message) for message in document["messages"]]
 
     def _observed(self, turn: Turn, place: int, doc: Any, record: Record) -> ActionResult:
         """Return one result of the commit's observation.
@@ -521,26 +559,6 @@ class Projector:
             self._told[key] = told
 
 
-def _question_of(request: Mapping[str, Any]) -> tuple[str, list[str] | None]:
-    """Return the question of a request and the answers to choose from.
-
-    A tool that asks a single question has both in the request's details.
-    """
-    details = (request.get("details") or {}).get("details")
-    questions: Any = details.get("questions") if isinstance(details, Mapping) else None
-    single = isinstance(questions, list) and len(questions) == 1 and isinstance(questions[0], Mapping)
-    question = questions[0] if single else {}
-    options: Any = question.get("options")
-    listed = options if isinstance(options, list) else []
-    found = [each["label"] for each in listed if isinstance(each, Mapping) and "label" in each]
-    if not found:
-        schema = request.get("schema") or {}
-        alternatives = [each for each in (schema, *(schema.get("anyOf") or ())) if isinstance(each, Mapping)]
-        found = next((each["enum"] for each in alternatives if each.get("enum")), [])
-        found = found or [each["const"] for each in alternatives if "const" in each]
-    return str(question.get("prompt") or request.get("prompt") or ""), [str(each) for each in found] or None
-
-
 def made(cls: type[E], values: dict[str, Any]) -> E:
     """Return an event of valid values without validating them.
 
@@ -561,39 +579,3 @@ def made(cls: type[E], values: dict[str, Any]) -> E:
         object.__setattr__(event, f"__{slot}", value)
     object.__setattr__(event, "__pydantic_private__", None)
     return event
-
-
-def events_of(trace: Trace, generator: Any = None, *, history: bool = True) -> list[AgentEvent]:
-    """Return the events that a trajectory keeps of a run's trace.
-
-    A resumed run has only its last end. With `history`, a first step holds the conversation before the run.
-    """
-    kept = Kept(generator, value=trace.value, history=history)
-    for record in trace.records:
-        kept.feed(record)
-    return kept.events
-
-
-_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError)
-"""The errors of reading records that no Agent wrote, including times out of the clock's range."""
-
-
-class Kept:
-    """Collects the events that a trajectory keeps; see `events_of`."""
-
-    def __init__(self, generator: Any = None, *, value: Resolve | None = None, history: bool = True) -> None:
-        self.events: list[AgentEvent] = []
-        self._projector = Projector(generator=generator, value=value, kept=True, history=history)
-        self._ending: list[AgentEvent] = []
-
-    def feed(self, record: Record) -> None:
-        """Take the next record."""
-        if record.kind == "resume":
-            self.events = [event for event in self.events if not any(event is last for last in self._ending)]
-        try:
-            found = self._projector.feed(record)
-        except _UNFIT as error:  # in the trace of another module, these members may hold anything
-            reason = f"the {record.kind} record is not an Agent's: {type(error).__name__}: {error}"
-            raise TraceCorruptError(reason[:300], record.seq + 1, path=record.path) from error
-        self._ending = found if record.kind == "end" else self._ending
-        self.events += found

@@ -11,9 +11,9 @@ from ..chat.usage import Usage
 from ..events import AgentEvent
 from ..events.base import AgentStopReason
 from ..loop.state import TypedOutput
+from .kept_events import events_of
 from .last_run import RunStanding
 from .lazy_run import EventsNeeded
-from .projector import events_of
 from .stop_reasons import agent_stop_reason
 
 
@@ -37,7 +37,8 @@ class RecordedChild:
         if result.error is not None:
             name, _, text = result.error.partition(": ")
             error = RunFailure(name, text)
-        return RunStanding(result.status, error=error, output=TypedOutput.from_dict(output) if output else None)
+        typed = TypedOutput.from_dict(output) if output else None
+        return RunStanding(result.status, error=error, output=typed, handed_to=(result.value or {}).get("agent"))
 
     @property
     def stop_reason(self) -> AgentStopReason | None:

@@ -9,7 +9,7 @@ from ....traces import Record
 from ....traces.file.follow import Follower
 from ..events import AgentStep
 from ..events.generations import steps_among
-from .projector import Kept
+from .kept_events import Kept
 
 _RUNS = 64
 

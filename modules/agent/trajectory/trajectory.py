@@ -49,10 +49,10 @@ from ..outputs import NoOutputError, OutputSpec, spec_of
 from ..outputs.read import TEXT, value_of
 from ..reactions import Reaction
 from .conversation import context, conversation
+from .kept_events import events_of
 from .last_run import RunStanding, answer_of, end_of, error_at_end, may_have_answered, standing_of, status_at_end
 from .last_run import last_run as events_of_last_run
 from .lazy_run import EventsNeeded, LazyRun
-from .projector import events_of
 from .recorded_child import RecordedChild
 from .tables import rows_of, summary_of
 
@@ -116,7 +116,7 @@ class Trajectory(BaseModel, Generic[Out]):
     ] = None
 
     _trace: Trace | None = PrivateAttr(default=None)
-    _output_spec: OutputSpec | None = PrivateAttr(default=None)
+    _outputs: Mapping[str, OutputSpec | None] = PrivateAttr(default_factory=dict)
     _child: RecordedChild | None = PrivateAttr(default=None)
     """The last run, if it is a child whose trace is not loaded."""
     _taken: LazyRun | RecordedChild | None = PrivateAttr(default=None)
@@ -266,7 +266,9 @@ class Trajectory(BaseModel, Generic[Out]):
 
     def _read_output(self) -> tuple[Any] | None:
         """Return the output in a tuple, or None."""
-        spec, recorded = self._output_spec, self._recorded_output
+        recorded, spec = self._recorded_output, next(iter(self._outputs.values()), None)
+        if self.handed_to is not None:
+            spec = self._outputs.get(self.handed_to, spec)
         if recorded is not None:
             alternative = None
             if spec is not None and recorded.type != TEXT:  # another name of the only type is that of a function
@@ -277,14 +279,17 @@ class Trajectory(BaseModel, Generic[Out]):
             return (answer,)
         return None
 
-    @property
-    def output_spec(self) -> OutputSpec | None:
-        """How `output` is read; None leaves JSON values unchanged."""
-        return self._output_spec
+    def read_output_as(self, outputs: Mapping[str, OutputSpec | None]) -> None:
+        """Set how `output` is read: a loaded trajectory has JSON values.
 
-    def read_output_as(self, spec: OutputSpec | None) -> None:
-        """Set how `output` is read: a loaded trajectory has JSON values."""
-        self._output_spec = spec
+        `outputs` are the output types of the agents that a run can end with, by name, that of the first agent first.
+        """
+        self._outputs = outputs
+
+    @property
+    def handed_to(self) -> str | None:
+        """The agent that has the conversation, if another has handed it over."""
+        return None if self.last_run is None else self.last_run.handed_to
 
     @property
     def error(self) -> RunFailure | None:
@@ -485,7 +490,7 @@ class Trajectory(BaseModel, Generic[Out]):
         except (AttributeError, ValueError) as error:
             raise TraceError(f"the first state of run {trace.run_id} is not the state of an Agent: {error}") from error
         made.events = events
-        made.read_output_as(spec_of(output_type))
+        made.read_output_as({"": spec_of(output_type)})
         made.follow(trace)
         return made
 
@@ -503,7 +508,7 @@ class Trajectory(BaseModel, Generic[Out]):
         """
         copy = self.from_dict(self.to_dict())
         copy.trace = self.trace_or_none
-        copy.read_output_as(self._output_spec)
+        copy.read_output_as(self._outputs)
         return copy
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -112,7 +112,7 @@ class ChatSession:
             stack.enter_context(self.made.scene())  # first, so that a bad workspace is reported before anything starts
             stack.enter_context(_terminable())
             self._portal = stack.enter_context(start_blocking_portal())
-            stack.enter_context(self._portal.wrap_async_context_manager(entered(self.agent.tools)))
+            stack.enter_context(self._portal.wrap_async_context_manager(entered(self.agent)))
             self._stack = stack.pop_all()
         return self
 

@@ -23,7 +23,8 @@ from refold.modules.agent import (
 )
 from refold.modules.agent.generators import ContextOverflowError
 from refold.modules.agent.tools import ToolOutcome
-from refold.modules.agent.trajectory.projector import Projector, events_of
+from refold.modules.agent.trajectory.kept_events import events_of
+from refold.modules.agent.trajectory.projector import Projector
 
 pytestmark = pytest.mark.anyio
 

@@ -1,0 +1,148 @@
+"""An Agent's configuration for the loop, with the agents of its handoffs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from ....engine import effect
+from ....traces.errors import UsageError
+from ..chat.context import ContextFunction
+from ..events import AgentStep
+from ..generators.params import GenerateParams, settings_of
+from ..generators.providers.backoff import Backoff
+from ..hooks.stop_conditions import StopCondition
+from ..loop.member import HandedOver
+from ..loop.module import AgentLoop
+from ..loop.per_turn import PerTurn
+from ..loop.policy import Policy, approval_hooks, check_names, hooks_of
+from ..loop.setup import Setup, Transfer
+from ..tools import Tool
+from ..trajectory.steps_by_run import StepsByRun
+
+if TYPE_CHECKING:
+    from ..agent import Agent
+
+D_contra = TypeVar("D_contra", contravariant=True)
+
+
+@dataclass(frozen=True)
+class Handoff(Generic[D_contra]):
+    """An agent of `Agent(handoffs=...)`, with settings.
+
+        Agent(name="desk", model=m, handoffs=[Handoff(legal, context=window(4))])
+
+    Attributes:
+        agent: the agent that takes over.
+        context: a function of (messages, state), or several applied in order. They return the messages with which the
+            agent begins, once, when it takes over. Without them, it has the whole conversation.
+        description: when to hand over, for the model; by default the agent's description.
+    """
+
+    agent: "Agent[Any, D_contra]"
+    context: ContextFunction | Sequence[ContextFunction] = ()
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        if not all(callable(each) and not iscoroutinefunction(each) for each in self.functions):
+            raise UsageError(
+                f"Handoff(context=) must be a plain function of (messages, state) or several, got {self.context!r:.80}."
+            )
+
+    @property
+    def functions(self) -> tuple[ContextFunction, ...]:
+        """The functions of `context`, in order."""
+        return tuple(self.context) if isinstance(self.context, Sequence) else (self.context,)
+
+
+def as_handoff(given: Any) -> Handoff[Any]:
+    """Return a handoff from an Agent or a Handoff.
+
+    Raises ValueError for anything else.
+    """
+    found = given if isinstance(given, Handoff) else Handoff(given)
+    if not hasattr(found.agent, "as_tool") or not hasattr(found.agent, "handoffs"):
+        raise ValueError(f"a handoff must be an Agent or a Handoff of one, got {given!r:.80}")
+    return found
+
+
+def team_of(agent: Any) -> list[Any]:
+    """Return an agent and the agents to which the conversation can come, each once.
+
+    Raises UsageError if two of them have one name, which a run could not tell apart.
+    """
+    found: dict[str, Any] = {agent.name: agent}
+    team = [agent]
+    for member in team:
+        names = [member.name]
+        for other in (as_handoff(each).agent for each in member.handoffs):
+            known = found.setdefault(other.name, other)  # a copy of the first agent has the name of the original
+            if other.name in names or (known is not other and known is not agent):
+                raise UsageError(
+                    f"Agent(handoffs=) of {member.name!r} has two agents named {other.name!r}. "
+                    "To fix: give each agent of a team its own name."
+                )
+            names.append(other.name)
+            if all(known is not each for each in team):
+                team.append(known)
+    return team
+
+
+def loop_of(agent: Any, earlier: Sequence[AgentStep] | None, deps: Any) -> AgentLoop:
+    """Return the module of an agent and its team.
+
+    All share the dependencies and the policy of the first agent, unless an agent has its own policy.
+    """
+    steps = StepsByRun(agent.generator, earlier).of
+    setups = (_setup(each, each.policy if each.policy is not None else agent.policy) for each in team_of(agent))
+    first, *others = (replace(setup, deps=deps, make_deps=agent.deps, steps=steps) for setup in setups)
+    return AgentLoop(first, others)
+
+
+def _setup(agent: Any, policy: Policy | None) -> Setup:
+    params = GenerateParams(cache=agent.cache, timeout=agent.generation_timeout, extra=agent.generate_params_extra)
+    shown = [agent.context] if callable(agent.context) else agent.context or ()
+    settings = PerTurn.of("settings", agent.settings)
+    if settings is not None and not isinstance(settings, PerTurn):
+        params = params.with_settings(settings_of(settings, f"settings of the agent {agent.name!r}"))
+    backoff = Backoff(
+        max_tries=agent.backoff_max_tries,
+        max_time=agent.backoff_max_time,
+        base_factor=agent.backoff_base_factor,
+        jitter=agent.backoff_jitter,
+    )
+    transfers = [(each, _transfer_tool(each)) for each in map(as_handoff, agent.handoffs)]
+    tools = [*agent.all_tools, *(tool for _, tool in transfers)]
+    if policy is not None:
+        check_names(policy, tools, agent.tools)
+        tools = policy.offered(tools)
+    return Setup(
+        name=agent.name,
+        generator=agent.generator,
+        tools=tuple(tools),
+        instructions=PerTurn.of("instructions", agent.instructions),
+        context=tuple(PerTurn("context", each, expected=2) for each in shown),
+        settings=settings if isinstance(settings, PerTurn) else None,
+        tool_mode=agent.tool_mode,
+        params=params,
+        backoff=backoff,
+        limit=agent.max_steps,
+        hooks=(*agent.hooks, *hooks_of(policy), *approval_hooks(policy, tools)),
+        policy=policy,
+        stop_conditions=tuple(StopCondition.fit_many(agent.stop_conditions)),
+        agent_id=agent.agent_id,
+        output=agent.output_spec,
+        handoffs={tool.wire_name: Transfer(each.agent.name, each.functions) for each, tool in transfers},
+    )
+
+
+def _transfer_tool(handoff: Handoff[Any]) -> Tool[..., Any]:
+    name = handoff.agent.name
+
+    @effect(idempotent=True)
+    async def transfer(reason: Annotated[str, "Why, in a sentence."] = "") -> HandedOver:
+        return HandedOver(name)
+
+    about = handoff.description or handoff.agent.description
+    description = f"Hand the conversation over to the agent {name}." + (f" {about}" if about else "")
+    return Tool.from_callable(transfer, name=f"transfer_to_{name}", description=description)
