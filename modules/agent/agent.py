@@ -341,7 +341,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
 
     @property
     def team(self) -> "list[Agent[Any, Any]]":
-        """The agent and those to which the conversation can be handed over, each once."""
+        """The agent and those that handoffs can lead to, each once."""
         return team_of(self)
 
     @property

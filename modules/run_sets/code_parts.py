@@ -33,7 +33,8 @@ _ELSEWHERE = frozenset(("mcp", "command"))
 _SETTINGS = ("catch", "truncate", "offload")
 _OF_RUNS = ("instructions", "cache", "tool_mode", "max_steps", "generation_timeout", "generate_params_extra")
 """The settings of an Agent that its first state has, so that verifying a run compares them."""
-_NOT_COMPARED = {"name", "description", "tags", "label", "concurrency", "agent_id", "model", "tools", "hooks", "judge"}
+_COMPARED_APART = {"model", "tools", "handoffs", "hooks", "stop_conditions"}
+_NOT_COMPARED = {"name", "description", "tags", "label", "concurrency", "agent_id", "judge", "trajectory"}
 
 
 def parts_of(module: Any) -> dict[str, str | None]:
@@ -46,15 +47,18 @@ def parts_of(module: Any) -> dict[str, str | None]:
     digests: dict[str, str | None] = {}
     if callable(getattr(module, "module", None)) and isinstance(module, BaseModel):
         agent: Any = module
-        for name, tool in agent.module().setup.by_name.items():
-            settings = [getattr(tool, each) for each in _SETTINGS]
-            is_elsewhere = tool.source in _ELSEWHERE
-            digests[f"tool {name}"] = None if is_elsewhere else slices.digest([tool.fn, settings])
-        digests["hooks"] = slices.digest(agent.all_hooks)
-        digests["stop_conditions"] = slices.digest(agent.stop_conditions)
-        digests["model"] = slices.digest(agent.generator)
-        fields = {*type(agent).model_fields} - _NOT_COMPARED - {*_OF_RUNS, "stop_conditions", "trajectory"}
-        digests["settings"] = slices.digest({name: getattr(agent, name) for name in sorted(fields)})
+        members = agent.module().members
+        for each in agent.team:
+            of = "" if each is agent else f"agent {each.name}, "
+            for name, tool in members[each.name].setup.by_name.items():
+                settings = [getattr(tool, attribute) for attribute in _SETTINGS]
+                is_elsewhere = tool.source in _ELSEWHERE
+                digests[f"{of}tool {name}"] = None if is_elsewhere else slices.digest([tool.fn, settings])
+            digests[f"{of}hooks"] = slices.digest(each.all_hooks)
+            digests[f"{of}stop_conditions"] = slices.digest(each.stop_conditions)
+            digests[f"{of}model"] = slices.digest(each.generator)
+            fields = {*type(each).model_fields} - _NOT_COMPARED - {*_OF_RUNS, *_COMPARED_APART}
+            digests[f"{of}settings"] = slices.digest({name: getattr(each, name) for name in sorted(fields)})
     else:
         cls: Any = module if isinstance(module, type) else type(module)
         for name, tool in (getattr(module, "tools", None) or {}).items():

@@ -38,7 +38,7 @@ class HandedOver(ToolSignal):
 
 
 def handoff_in(results: Sequence[ActionResult]) -> str | None:
-    """Return the agent to which the first transfer of a turn hands over."""
+    """Return the agent of a turn's first transfer, or None."""
     for result in results:
         if result.error is None and (name := (ToolOutcome.of_result(result).signal or {}).get(HANDOFF)) is not None:
             return str(name)
@@ -100,7 +100,7 @@ class Member:
         return found if mode is None else {**found, "/tool_mode": mode}
 
     async def modes(self) -> dict[str, Any]:
-        """Return the tool mode and the output mode, as fields of a state."""
+        """Return the tool and output modes, as fields of a state."""
         output = await self._output_mode()
         return {"output_mode": output, "tool_mode": await self.tool_mode(output)}
 

@@ -124,7 +124,7 @@ class AgentLoop(AgentModule[AgentState]):
             await load()
 
     def check_deps(self) -> None:
-        """Raise UsageError if a function of an agent needs dependencies and nothing provides them."""
+        """Raise UsageError if an agent needs dependencies and has none."""
         for member in self.members.values():
             member.setup.check_deps()
 
@@ -196,7 +196,10 @@ class AgentLoop(AgentModule[AgentState]):
         return result
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
-        """Add the turn and its outcomes to the conversation, and hand it over if a call asks for that."""
+        """Add the turn and its outcomes to the conversation.
+
+        If a call has handed it over, the other agent has the next turn.
+        """
         setup = (self.first if len(self.members) == 1 else self.member_at(state)).setup
         reduce_turn(state, Turn.of(decision), observation.results, observation.value, setup.output)
         if handed := (observation.value or {}).get(HANDOFF):

@@ -46,7 +46,10 @@ def no_steps(run_id: str) -> list[AgentStep]:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A handoff: the name of the agent that takes over, and what chooses its first messages."""
+    """A handoff to an agent.
+
+    `context` are the functions that choose the messages with which it begins.
+    """
 
     agent: str
     context: tuple[ContextFunction, ...] = ()

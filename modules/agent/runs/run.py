@@ -240,9 +240,9 @@ def _earlier_requests(trajectory: Trajectory[Any]) -> int:
 
 @asynccontextmanager
 async def entered(agent: RunsGoals[Any]) -> AsyncIterator[None]:
-    """Enter the tools of an agent and its team that are context managers.
+    """Enter the tools that are context managers; exit in reverse order.
 
-    They are left in reverse order.
+    The tools of the agent's team are entered, too.
     """
     tools = {id(item): item for member in agent.team for item in member.tools}
     async with AsyncExitStack() as stack:
@@ -358,7 +358,7 @@ async def _continuing(
 
 
 def _state_at(source: Trace, at: int | None) -> dict[str, Any] | None:
-    """Return the state of which a fork is made, if the trace has it."""
+    """Return the state of which a fork is made."""
     steps = source.step_count
     index = steps if at is None else at
     return source.state(index) if source.first_state and -steps - 1 <= index <= steps else source.first_state

@@ -67,7 +67,7 @@ def as_handoff(given: Any) -> Handoff[Any]:
 
 
 def team_of(agent: Any) -> list[Any]:
-    """Return an agent and the agents to which the conversation can come, each once.
+    """Return an agent and those that handoffs can lead to.
 
     Raises UsageError if two of them have one name, which a run could not tell apart.
     """

@@ -452,7 +452,7 @@ class Projector:
         self._step += 1
 
     def _chosen(self, record: Record) -> list[Message] | None:
-        """Return the conversation that a handoff has chosen for the next agent, or None for all of it."""
+        """Return the conversation that a handoff has chosen, or None for all."""
         ops = [op for op in record["patch"] if op["path"].split("/")[1] == "messages"]
         if all(op["op"] == "add" and op["path"] == "/messages/-" for op in ops):
             return None
