@@ -56,7 +56,10 @@ if TYPE_CHECKING:
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
 
     class BecomesTool(Protocol[D_contra]):
-        """An Agent, by its method `as_tool`."""
+        """An Agent, as a tool or in a handoff."""
+
+        name: str
+        description: str
 
         def as_tool(self) -> Tool[..., Any, D_contra]: ...  # noqa: D102
 

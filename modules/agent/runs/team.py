@@ -21,7 +21,7 @@ from ..tools import Tool
 from ..trajectory.steps_by_run import StepsByRun
 
 if TYPE_CHECKING:
-    from ..agent import Agent
+    from .options import BecomesTool
 
 D_contra = TypeVar("D_contra", contravariant=True)
 
@@ -39,7 +39,7 @@ class Handoff(Generic[D_contra]):
         description: when to hand over, for the model; by default the agent's description.
     """
 
-    agent: "Agent[Any, D_contra]"
+    agent: "BecomesTool[D_contra]"
     context: ContextFunction | Sequence[ContextFunction] = ()
     description: str | None = None
 
