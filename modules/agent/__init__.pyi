@@ -80,9 +80,9 @@ from .reactions import Retry as Retry
 from .reactions import RetryWithFeedback as RetryWithFeedback
 from .reactions import Supply as Supply
 from .runs.batch import Batch as Batch
+from .runs.handoff import Handoff as Handoff
 from .runs.sampling import Samples as Samples
 from .runs.task import AgentTask as AgentTask
-from .runs.team import Handoff as Handoff
 from .stopping import any_tool_use as any_tool_use
 from .stopping import consecutive_errors as consecutive_errors
 from .stopping import elapsed_time as elapsed_time

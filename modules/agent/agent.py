@@ -31,6 +31,7 @@ from .modes.mode import ToolMode
 from .outputs import OutputSpec, spec_of
 from .runs.child import refuse_in_run, run_as_child
 from .runs.derived_runs import Deps, DerivedRuns, Edit, TraceLike
+from .runs.handoff import as_handoff
 from .runs.options import (
     AgentOptions,
     AgentSettings,
@@ -46,7 +47,7 @@ from .runs.options import (
     no_setting,
 )
 from .runs.run import Running, forked, resumed, streamed_on
-from .runs.team import as_handoff, loop_of, team_of
+from .runs.team import loop_of, team_of
 from .tools import Tool, Toolset, discover_tools_on_obj
 from .tools.as_tools import as_tools
 from .tools.run_context import check_factory

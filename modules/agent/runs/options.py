@@ -35,12 +35,11 @@ if TYPE_CHECKING:
     from ..tools import Tool, Toolset
     from ..tools.run_context import RunContext
     from ..trajectory.trajectory import Trajectory
-    from .team import Handoff
+    from .handoff import BecomesTool, Handoff
 
     D = DefaultTypeVar("D", default=Any)
     PerTurnOf: TypeAlias = Callable[[AgentState], T | Awaitable[T]] | Callable[[RunContext[D]], T | Awaitable[T]]
     SettingsDict: TypeAlias = GenerateParams | Mapping[str, Any]
-    D_contra = TypeVar("D_contra", contravariant=True)
 
     class AgentOptions(CommonOptions, total=False):
         """Options of `Engine`, with `budget` also as a dict, and `heartbeat`."""
@@ -54,14 +53,6 @@ if TYPE_CHECKING:
         __code__: Any
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: D102
-
-    class BecomesTool(Protocol[D_contra]):
-        """An Agent, as a tool or in a handoff."""
-
-        name: str
-        description: str
-
-        def as_tool(self) -> Tool[..., Any, D_contra]: ...  # noqa: D102
 
     HandsOver: TypeAlias = Handoff[D] | BecomesTool[D]
     OneTool: TypeAlias = Tool[..., Any, D] | BecomesTool[D] | BecomesTool[None] | Toolset | Function
