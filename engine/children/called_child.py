@@ -27,6 +27,9 @@ from ..run.start.usage import used_so_far
 from .child_result import ChildResult, Reads
 from .start_or_resume import ChildRun, child_id
 
+DEEPEST = 10
+"""How many runs may be above a child run that a call starts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -49,7 +52,7 @@ class CalledChild(ChildRun):
 
     It works in the call (`run_for`) or, after `start`, in a task of its own. Its `label` is such as
     `2.helper-1f3a9c2b04`. If `recorded`, an earlier attempt has recorded its start. Raises UsageError outside of
-    the event loop of `run`, and for tools that the child cannot have.
+    the event loop of `run`, for too many runs above it, and for tools that the child cannot have.
     """
 
     def __init__(
@@ -68,6 +71,11 @@ class CalledChild(ChildRun):
         if current_loop() is not run.loop:
             raise UsageError(
                 "a child run belongs on the event loop of its run; make the tool async, and await the child in it"
+            )
+        if run.account.depth >= DEEPEST:
+            raise UsageError(
+                f"The child run {name!r} is not started: {DEEPEST} runs are above it. Agents that call each other, or "
+                "themselves, do not end by themselves. To fix: give the innermost agent no tool that starts another."
             )
         check_tools(module.tools)
         self.place = place

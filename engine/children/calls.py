@@ -5,6 +5,7 @@ Each call is an effect of the run, so that a replay takes its recorded result an
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from typing import Any, cast
 
@@ -34,6 +35,8 @@ from .called_child import CalledChild, Place
 from .child_result import ChildResult, Reads
 from .registry import ChildRegistry, registry_of
 
+OpensModule = Callable[[], AbstractAsyncContextManager[Module[Any]]]
+"""Opens what a child needs while it runs, and yields its module."""
 _NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 24
 
@@ -46,7 +49,7 @@ _RUN, _START, _STATE, _WAIT = map(_spec, (RUN_CHILD, START_CHILD, CHILD_STATE, W
 
 
 async def run_child(
-    module: Module[Any],
+    module: Module[Any] | OpensModule,
     task: Task | str,
     *,
     name: str | None = None,
@@ -64,7 +67,8 @@ async def run_child(
     that says so. Outside of any run, the module just runs.
 
     Args:
-        module: the child's module.
+        module: the child's module, or a function that returns an async context manager for it. It is entered only if
+            the child runs here, and not if the call's result is recorded.
         task: the child's task; its own budget applies too, and its success criteria are evaluated.
         name: a name for the child's id and requests, by default the module's class.
         budget: the largest part of the run's budget for the child. Its steps are its own, 20 by default.
@@ -72,24 +76,27 @@ async def run_child(
         value: makes a JSON value of the child's last state, for `ChildResult.value`.
 
     Raises:
-        UsageError: `module` is not an AgentModule instance.
+        UsageError: `module` is not an AgentModule instance, or the run is nested too deep.
         ChildRunError: the child's trace cannot be written or resumed; the run fails, and can be resumed.
         EffectError: `value` failed, or returned a value without a JSON form (outside of any run, the error itself).
     """
-    task, limits = _checked(module, task, budget)
+    task, limits = _limited(task, budget)
     frame = frame_or_none()
-    if frame is None:
-        return ChildResult.of(await _alone(module, task, limits, stop), value)
-    call, child = _begin(frame, _RUN, module, task, name, limits, stop)
+    async with AsyncExitStack() as opened:
+        if frame is None:
+            return ChildResult.of(await _alone(await _entered(module, opened), task, limits, stop), value)
+        call, named = _called(frame, _RUN, module, task, name)
+        if call.recorded is not None:
+            return ChildResult.from_dict(await _outcome(call, _never))
+        child = _child(call, await _entered(module, opened), task, named, limits, stop)
 
-    async def work() -> dict[str, Any]:
-        assert child is not None
-        run, job = child.run, Job(partial(child.run_for, call), child.run.context.copy())
-        call.waits_by(run.waits.waited)
-        call.on_left(partial(run.waits.in_loop, job.cancel))
-        return ChildResult.of(await job.run(), value).to_dict()
+        async def work() -> dict[str, Any]:
+            run, job = child.run, Job(partial(child.run_for, call), child.run.context.copy())
+            call.waits_by(run.waits.waited)
+            call.on_left(partial(run.waits.in_loop, job.cancel))
+            return ChildResult.of(await job.run(), value).to_dict()
 
-    return ChildResult.from_dict(await _outcome(call, work))
+        return ChildResult.from_dict(await _outcome(call, work))
 
 
 async def start_child(
@@ -103,11 +110,13 @@ async def start_child(
 
     Raises NoRunError outside of a run, and the errors of `run_child`.
     """
-    task, limits = _checked(module, task, budget)
-    call, child = _begin(_frame("start_child"), _START, module, task, name, limits)
+    module, (task, limits) = _checked(module), _limited(task, budget)
+    call, named = _called(_frame("start_child"), _START, module, task, name)
+    if call.recorded is not None:
+        return str(await _outcome(call, _never))
+    child = _child(call, module, task, named, limits)
 
     async def start() -> str:
-        assert child is not None
         await registry_of(call).background(child).has_trace()
         return child.label
 
@@ -176,39 +185,61 @@ async def _alone(
     return await execute(RunPlan.fresh(module, task, budget, options))
 
 
-def _checked(
-    module: Module[Any], task: Task | str, budget: RuntimeBudget | TaskBudget | None
-) -> tuple[Task, RuntimeBudget]:
-    """Return a child's task and budget, or raise UsageError."""
-    if not isinstance(cast(object, module), Module):
-        raise UsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
+def _limited(task: Task | str, budget: RuntimeBudget | TaskBudget | None) -> tuple[Task, RuntimeBudget]:
+    """Return a child's task and its budget."""
     task = as_task(task)
     limits = budget if isinstance(budget, RuntimeBudget) else RuntimeBudget().under(budget)
     return task, limits.under(task.budget)
 
 
-def _begin(
-    frame: Frame,
-    spec: EffectSpec,
-    module: Module[Any],
-    task: Task,
-    name: str | None,
-    budget: RuntimeBudget,
-    stop: Sequence[StopCriteria] = (),
-) -> tuple[Call, CalledChild | None]:
-    """Return a call that starts a child, and the child, unless recorded."""
+def _checked(module: Any) -> Module[Any]:
+    """Return the module, or raise UsageError."""
+    if not isinstance(module, Module):
+        raise UsageError(f"a child run takes an AgentModule instance, got {type(module).__name__}")
+    return module
+
+
+async def _entered(module: Module[Any] | OpensModule, opened: AsyncExitStack) -> Module[Any]:
+    """Return the module, entered if it is opened for the child."""
+    return _checked(await opened.enter_async_context(cast(OpensModule, module)()) if _opens(module) else module)
+
+
+def _opens(module: Any) -> bool:
+    return callable(module) and not isinstance(module, Module | type)
+
+
+def _called(
+    frame: Frame, spec: EffectSpec, module: Module[Any] | OpensModule, task: Task, name: str | None
+) -> tuple[Call, str]:
+    """Return the call that starts a child, and the child's name."""
+    if not _opens(module):
+        _checked(module)
     run = frame.host
     redactor = run.redactor if isinstance(run, LiveRun) else None
     task = task if redactor is None else redacted_task(task, redactor)
     plain = _NAME.sub("-", (name if name is not None else type(module).__name__).lower()).strip("-")
     name = plain[:_LONGEST_NAME].strip("-") or "child"
-    call = run.begin(frame, spec, {"name": name, "task": task.to_dict()})
-    if call.recorded is not None:
-        return call, None
-    children, place = registry_of(call), Place.of(call)
-    child = CalledChild(cast(LiveRun, run), children.at_work, place, module, task, name, budget, stop)
+    return run.begin(frame, spec, {"name": name, "task": task.to_dict()}), name
+
+
+def _child(
+    call: Call,
+    module: Module[Any],
+    task: Task,
+    name: str,
+    budget: RuntimeBudget,
+    stop: Sequence[StopCriteria] = (),
+) -> CalledChild:
+    """Return the child that a call starts."""
+    run = cast(LiveRun, call.run)
+    task = task if run.redactor is None else redacted_task(task, run.redactor)
+    child = CalledChild(run, registry_of(call).at_work, Place.of(call), module, task, name, budget, stop)
     call.note(child=child.run_id)
-    return call, child
+    return child
+
+
+async def _never() -> Any:
+    raise AssertionError("the call's result is recorded")
 
 
 async def _outcome(call: Call, work: Callable[[], Awaitable[Any]]) -> Any:

@@ -231,6 +231,8 @@ class Account:
     ) -> None:
         self.budget = budget
         self._parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        """How many runs are above this one."""
         self.used = RunUsage()
         """The usage booked so far; its steps and seconds mean nothing."""
         self._reserved = 0

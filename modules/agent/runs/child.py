@@ -1,6 +1,7 @@
 """Runs of an Agent inside another run, and Agents as tools."""
 
-from contextlib import nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from pydantic import BaseModel
@@ -13,6 +14,7 @@ from ..chat.messages import Message
 from ..chat.usage_scope import spent
 from ..events import AgentEnd
 from ..loop.decide import is_live
+from ..loop.module import AgentLoop
 from ..loop.setup import current_setup
 from ..subagents.report import last_words, unsuccessful
 from ..tools import Tool
@@ -65,9 +67,13 @@ async def _result(agent: RunsGoals[Any], task: Task, deps: Any) -> ChildResult:
     policy = None if outer is None or agent.policy is not None else outer.policy
     if deps is None and agent.deps is None and outer is not None:
         deps = outer.current_deps()
-    async with entered(agent) if is_live() else nullcontext():
-        module = (agent if policy is None else agent.with_(policy=policy)).module(deps=deps)
-        result = await run_child(module, task, name=agent.name, budget=budget, value=last_words)
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[AgentLoop]:
+        async with entered(agent):
+            yield (agent if policy is None else agent.with_(policy=policy)).module(deps=deps)
+
+    result = await run_child(opened, task, name=agent.name, budget=budget, value=last_words)
     spent(usage_of(result.usage))
     return result
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from refold import AgentModule, Decision, Engine, RuntimeBudget, StateSchema, Task
 from refold.modules.agent import (
@@ -15,7 +15,9 @@ from refold.modules.agent import (
     GenerateParams,
     Message,
     RunContext,
+    Tool,
     ToolCall,
+    Toolset,
     Trajectory,
     tool,
 )
@@ -333,3 +335,75 @@ def lead() -> Agent:
 def test_a_run_with_child_runs_is_resumed_from_every_record() -> None:
     result = check_resume(lambda: lead().module(), Task(objective="go"), seed=3, budget=RuntimeBudget(max_steps=20))
     assert result.final_result == "done"
+
+
+# toolsets, and agents that reach themselves
+
+
+class Session(Toolset):
+    """Has tools only while it is entered, as a server's client does."""
+
+    entries: list[str] = Field(default_factory=list)
+
+    async def __aenter__(self) -> "Session":
+        self.entries.append("in")
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        self.entries.append("out")
+
+    def get_tools(self, *, variant: str | None = None) -> list[Tool[..., Any]]:
+        if self.entries[-1:] != ["in"]:
+            raise ValueError("the session is not entered")
+        return [invoice]
+
+
+async def test_a_run_in_a_function_of_the_state_enters_its_toolsets_only_where_it_runs() -> None:
+    session = Session()
+
+    async def instructions(state: AgentState) -> str:
+        return f"Hint: {(await billing(tools=[session]).run('7?')).answer}"
+
+    lead = Agent(name="lead", model=scripted("done"), instructions=instructions)
+    trajectory = await lead.run("go")
+    assert session.entries == ["in", "out"]
+    await assert_verified(lead, trajectory)
+    assert session.entries == ["in", "out"]
+
+
+def endless(*others: Agent) -> Agent:
+    """Calls its first tool, and answers once the call has failed."""
+
+    def answer(messages: Sequence[Message], params: GenerateParams) -> Any:
+        if messages[-1].role == "tool":
+            return messages[-1].content
+        (first, *_) = params.tools or ()
+        return [call(first.function.name, task="deeper")]
+
+    return Agent(name="ring", model=FunctionGenerator(answer), tools=list(others))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+async def test_agents_that_reach_themselves_are_refused_below_ten_runs(size: int) -> None:
+    agent = endless()
+    first = agent
+    for _ in range(size - 1):
+        first = endless(first)
+    agent.tools = [first]
+    trajectory = await agent.run("go")
+    assert "The child run 'ring' is not started: 10 runs are above it" in (trajectory.answer or "")
+    depth, trace = 0, trajectory.trace
+    while inner := family(trace).run.calls:
+        depth, trace = depth + 1, trace.relative(inner[0].run_id)
+    assert depth == 10
+    await assert_verified(agent, trajectory)
+
+
+async def test_the_budget_of_the_run_bounds_agents_that_reach_themselves() -> None:
+    agent = Agent(
+        name="ring", model=scripted(*[[call("ring", task="deeper")]] * 9), engine={"budget": {"max_tokens": 60}}
+    )
+    agent.tools = [agent]
+    trajectory = await agent.run("go")
+    assert trajectory.stop_reason == "budget_tokens"
+    assert trajectory.trace.end["usage"]["tokens_in"] <= 60
