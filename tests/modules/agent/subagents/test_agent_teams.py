@@ -377,8 +377,7 @@ def endless(*others: Agent) -> Agent:
     def answer(messages: Sequence[Message], params: GenerateParams) -> Any:
         if messages[-1].role == "tool":
             return messages[-1].content
-        (first, *_) = params.tools or ()
-        return [call(first.function.name, task="deeper")]
+        return [call("ring", task="deeper")]
 
     return Agent(name="ring", model=FunctionGenerator(answer), tools=list(others))
 
