@@ -5,7 +5,6 @@ import stat
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -17,6 +16,7 @@ from ....tasks import current_environment
 from ....tasks.errors import OutsideWorkspaceError
 from ....traces.errors import TaskError
 from ...agent.tools.results.cache import cache_folder
+from ..settings import tool_settings, using
 from .paths.descent import Descent
 from .paths.resolve import FILE_FLAGS, FOLDER_FLAGS, Spot, parts_of, spot_of
 
@@ -205,10 +205,6 @@ def _near(spot: Spot) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-_chosen: ContextVar[tuple[Workspace | None, bool]] = ContextVar("refold_workspace", default=(None, False))
-"""The workspace of `use_workspace`, and whether a tool's code has chosen it inside of a run."""
-
-
 @contextmanager
 def use_workspace(workspace: Workspace | str | Path) -> Iterator[Workspace]:
     """Make a folder the workspace of the tools called inside the block.
@@ -216,11 +212,8 @@ def use_workspace(workspace: Workspace | str | Path) -> Iterator[Workspace]:
     The environment of a tool's run takes precedence.
     """
     chosen = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    token = _chosen.set((chosen, in_run()))
-    try:
+    with using(workspace=chosen, workspace_in_run=in_run()):
         yield chosen
-    finally:
-        _chosen.reset(token)
 
 
 def current_workspace() -> Workspace:
@@ -229,12 +222,13 @@ def current_workspace() -> Workspace:
     It is the run's environment; otherwise the workspace of `use_workspace`, otherwise the current folder. A run is
     resumed in the workspace where it began: DivergenceError is raised in another one.
     """
-    chosen, is_tools_own = _chosen.get()
+    settings = tool_settings()
+    chosen: Workspace | None = settings.workspace
     try:
         root = current_environment().root
     except TaskError:
         workspace = chosen if chosen is not None else Workspace(".")
-        if not is_tools_own:
+        if not settings.workspace_in_run:
             pin("workspace", str(workspace.root))
         return workspace
     return chosen if chosen is not None and chosen.root == root else Workspace(root)

@@ -5,33 +5,19 @@ In a run, the engine's `on_wait` or the caller of `resume` can answer as well.
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar, Token
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio.to_thread
 
 from ....engine import UNANSWERED, WaitRequest, ask
 from ....engine.errors import NoRunError
 from ....traces.errors import ExternalError, UsageError
+from ..settings import change_settings, tool_settings
 from .answers import answer_of, response_of, schema_of, text_of, understood
 from .prompts import HumanInputResponse, HumanPrompt, QuestionAnswer
 
 HumanPromptHandler = Callable[[HumanPrompt], HumanInputResponse | Awaitable[HumanInputResponse]]
 UserInputCallback = Callable[[str, list[str] | None], str | Awaitable[str]]
-
-
-class Answerers(NamedTuple):
-    """Who answers prompts in this context.
-
-    `outside` is the handler from before a policy answered for it, in a tuple; None outside of such a policy.
-    """
-
-    handler: HumanPromptHandler | None = None
-    callback: UserInputCallback | None = None
-    outside: tuple[HumanPromptHandler | None] | None = None
-
-
-answerers: ContextVar[Answerers] = ContextVar("refold_answerers", default=Answerers())  # noqa: B039 - a tuple
 
 
 class UserCancelledError(ExternalError):
@@ -46,29 +32,21 @@ class NobodyToAskError(UsageError):
     """Outside a run, there is no handler."""
 
 
-def set_human_prompt_handler(handler: HumanPromptHandler | None) -> Token[Answerers]:
-    """Set the handler of prompts in this context and return a token.
+def set_human_prompt_handler(handler: HumanPromptHandler | None) -> None:
+    """Set the handler of prompts in this context; None removes it.
 
-    The handler is a function, sync or async, of a HumanPrompt; `reset_human_prompt_handler` takes the token. In a run,
-    the answer is journaled. If the answer does not fit or the handler raises, the request stays open for the engine's
-    `on_wait` or for resume.
+    The handler is a function, sync or async, of a HumanPrompt. In a run, the answer is recorded. If the answer does not
+    fit or the handler raises, the request stays open for the engine's `on_wait` or for resume.
     """
-    return answerers.set(answerers.get()._replace(handler=handler))
+    change_settings(handler=handler)
 
 
-def reset_human_prompt_handler(token: Token[Answerers]) -> None:
-    """Restore the previous handler."""
-    callback = answerers.get().callback
-    answerers.reset(token)
-    answerers.set(answerers.get()._replace(callback=callback))
-
-
-def set_user_input_callback(callback: UserInputCallback | None) -> Token[Answerers]:
+def set_user_input_callback(callback: UserInputCallback | None) -> None:
     """Set a simpler handler: a function of a question's text and labels.
 
     The function returns a text. It is used if there is no handler, and gets the questions of a bundle one by one.
     """
-    return answerers.set(answerers.get()._replace(callback=callback))
+    change_settings(callback=callback)
 
 
 async def put(
@@ -114,7 +92,8 @@ async def _outside(
 def _answerer(
     understand: Callable[[str], str] | None,
 ) -> Callable[[HumanPrompt], Awaitable[HumanInputResponse]] | None:
-    handler, callback, _ = answerers.get()
+    settings = tool_settings()
+    handler, callback = settings.handler, settings.callback
     if handler is not None:
 
         async def handled(prompt: HumanPrompt) -> HumanInputResponse:

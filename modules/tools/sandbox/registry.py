@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ....tasks import Environment, FolderEnvironment, current_environment
 from ....traces.errors import TaskError
 from ..files.workspace import Workspace, current_workspace
+from ..settings import tool_settings, using
 from .bubblewrap import BubblewrapSandbox
 from .docker import DockerSandbox
 from .landlock import LandlockSandbox
 from .limits import Finished, Limits
 from .local import LocalSandbox
-from .paths.scratch import Scratch, outside_of_runs
+from .paths.scratch import Scratch
 from .protocol import Sandbox
 from .unavailable import SandboxUnavailableError, warn_once
 from .unconfined import UnconfinedSandbox
@@ -36,7 +36,6 @@ _providers: dict[str, Any] = {
     each.name: each for each in (LocalSandbox, BubblewrapSandbox, LandlockSandbox, DockerSandbox)
 }
 _CONFINING: tuple[Any, ...] = (BubblewrapSandbox, LandlockSandbox)
-_chosen: ContextVar[Callable[[Workspace], Sandbox] | None] = ContextVar("refold_sandbox", default=None)
 
 
 def register_sandbox(name: str, provider: SandboxProvider) -> None:
@@ -91,14 +90,11 @@ def use_sandbox(name: str, limits: Limits | None = None, **options: Any) -> "Ite
     sandbox is unavailable.
     """
     make_sandbox(name, current_workspace(), limits, **options)
-    token = _chosen.set(lambda workspace: make_sandbox(name, workspace, limits, **options))
     scratch = Scratch()
-    mark = outside_of_runs.set(scratch)
     try:
-        yield
+        with using(sandbox=lambda workspace: make_sandbox(name, workspace, limits, **options), scratch=scratch):
+            yield
     finally:
-        outside_of_runs.reset(mark)
-        _chosen.reset(token)
         scratch.remove()
 
 
@@ -108,7 +104,7 @@ def current_sandbox(otherwise: str = "local") -> Sandbox:
     It is that of `use_sandbox`; otherwise the run's environment, if that runs commands itself; otherwise the one that
     `otherwise` names: `local` for code outside of a run, `auto` for commands in a run.
     """
-    chosen = _chosen.get()
+    chosen: Callable[[Workspace], Sandbox] | None = tool_settings().sandbox
     if chosen is not None:
         return chosen(current_workspace())
     try:

@@ -5,17 +5,17 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from ....engine import effect
 from ....tasks.processes.apart import Apart, ApartError
 from ....traces.errors import ExternalError
 from ...agent.tools import tool
+from ..settings import tool_settings, using
 from . import markdown
 from .addresses import Address, clean_url, is_metadata, is_metadata_name
 from .connection import Deadline, request
@@ -91,14 +91,6 @@ class FetchGuard(Protocol):
         """Return why fetching from this address is refused, or None."""
 
 
-class _Limits(NamedTuple):
-    guard: FetchGuard | None = None
-    metadata: bool = False
-
-
-_limits: ContextVar[_Limits] = ContextVar("refold_fetch", default=_Limits())  # noqa: B039 - a tuple
-
-
 @contextmanager
 def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) -> Iterator[None]:
     """Set the guard, and access to metadata, for fetches inside the block.
@@ -106,12 +98,10 @@ def use_fetch(*, guard: FetchGuard | None = None, metadata: bool | None = None) 
     Settings not given are kept. Policies set a guard made from their rules. Metadata are pages at link-local addresses
     and at addresses where clouds serve credentials to any program on the machine; they are refused by default.
     """
-    now = _limits.get()
-    token = _limits.set(_Limits(guard or now.guard, now.metadata if metadata is None else metadata))
-    try:
+    now = tool_settings()
+    allowed = now.fetch_metadata if metadata is None else metadata
+    with using(fetch_guard=guard or now.fetch_guard, fetch_metadata=allowed):
         yield
-    finally:
-        _limits.reset(token)
 
 
 def got(url: str, seconds: int) -> tuple[bytes, str, str]:
@@ -166,7 +156,7 @@ def _next(url: str, where: str) -> str:
         clean, _ = clean_url(led)
     except ValueError:
         raise FetchError(f"a redirect must lead to an http:// or https:// URL, got {led:.200} from {url}") from None
-    guard = _limits.get().guard
+    guard: FetchGuard | None = tool_settings().fetch_guard
     why = guard.why_not(clean) if guard is not None else None
     if why is not None:
         raise FetchError(f"{url} leads to {clean}, which was not fetched: {why}")
@@ -176,12 +166,12 @@ def _next(url: str, where: str) -> str:
 def _check(url: str, addresses: Sequence[Address]) -> None:
     """Raise FetchError for a host with a refused address."""
     host = urlsplit(url).hostname or ""
-    if not _limits.get().metadata and (is_metadata_name(host) or any(is_metadata(each) for each in addresses)):
+    if not tool_settings().fetch_metadata and (is_metadata_name(host) or any(is_metadata(each) for each in addresses)):
         raise FetchError(
             f"{url} was not fetched: {host} is link-local, or an address at which clouds serve credentials; "
             "use_fetch(metadata=True) lets tools fetch it"
         )
-    guard = _limits.get().guard
+    guard: FetchGuard | None = tool_settings().fetch_guard
     for address in addresses if guard is not None else ():
         assert guard is not None
         if (why := guard.why_not_at(url, address)) is not None:

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from ....engine import effect
 from ....traces.errors import ExternalError
 from ...agent.tools import tool
+from ..settings import tool_settings, using
 from .fetch_tool import FetchError, got
 from .markdown import to_text
 
@@ -45,8 +45,6 @@ class SearchResult:
 SearchBackend = Callable[[str, int], Sequence[SearchResult]]
 """Returns at most so many results of a query, best first; called in a worker thread, and may raise."""
 
-_chosen: ContextVar[SearchBackend | None] = ContextVar("refold_search", default=None)
-
 
 @contextmanager
 def use_search(backend: SearchBackend | str) -> Iterator[None]:
@@ -54,11 +52,8 @@ def use_search(backend: SearchBackend | str) -> Iterator[None]:
 
     It is a function, or the URL of a SearXNG.
     """
-    token = _chosen.set(searxng(backend) if isinstance(backend, str) else backend)
-    try:
+    with using(search=searxng(backend) if isinstance(backend, str) else backend):
         yield
-    finally:
-        _chosen.reset(token)
 
 
 def searxng(url: str) -> SearchBackend:
@@ -106,7 +101,7 @@ def web_search(
 
 
 def _backend() -> SearchBackend:
-    chosen = _chosen.get()
+    chosen: SearchBackend | None = tool_settings().search
     if chosen is not None:
         return chosen
     url = os.environ.get(VARIABLE)

@@ -32,7 +32,6 @@ from refold.modules.policies import (
     resolve_policy,
 )
 from refold.modules.tools import ask_user, bash, confirm, python, set_human_prompt_handler, use_workspace
-from refold.modules.tools.human.handlers import reset_human_prompt_handler
 from refold.modules.tools.human.prompts import HumanInputResponse
 from refold.testing import check_resume
 
@@ -83,14 +82,14 @@ class TestHeadless:
         assert trajectory.trace.status == "completed"
 
     async def test_somebody_who_would_answer_is_not_asked_by_tools(self) -> None:
-        token = set_human_prompt_handler(lambda prompt: HumanInputResponse(text="me"))
+        set_human_prompt_handler(lambda prompt: HumanInputResponse(text="me"))
         try:
             trajectory = await run(made([[ToolCall.of("q", "ask_user", {"question": "?"})], "done"], "headless"))
             assert "UserCancelledError" in results(trajectory)[0]
             trajectory = await run(made([[ToolCall.of("q", "ask_user", {"question": "?"})], "done"], "interactive"))
             assert results(trajectory) == ["me"]
         finally:
-            reset_human_prompt_handler(token)
+            set_human_prompt_handler(None)
 
     async def test_each_run_has_the_full_number_of_steps(self) -> None:
         agent = made([], {"name": "headless", "max_steps": 2})

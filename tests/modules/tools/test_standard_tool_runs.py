@@ -95,7 +95,7 @@ def test_every_standard_tool_runs_and_verifies(workspace: Path, page: str) -> No
             HumanInputResponse(text="blue")
         )  # fmt: skip
 
-    token = set_human_prompt_handler(person)
+    set_human_prompt_handler(person)
     patch = "*** Begin Patch\n*** Add File: c.txt\n+sea\n*** End Patch"
     edit = {"old_string": "return 2", "new_string": "return 3"}
     module = Caller(
@@ -125,7 +125,7 @@ def test_every_standard_tool_runs_and_verifies(workspace: Path, page: str) -> No
         with use_search(lambda query, most: results):
             found = answers(module)
     finally:
-        token.var.reset(token)
+        set_human_prompt_handler(None)
     assert not [text for text in found if text.startswith("<error")]
     assert (workspace / "a.py").read_text() == "# one\ndef f():\n    return 3\n"
     assert (workspace / "c.txt").read_text() == "sea\n"

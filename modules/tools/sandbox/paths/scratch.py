@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import partial
 from glob import escape as glob_escape
 from glob import glob
@@ -14,6 +13,7 @@ from weakref import finalize
 
 from .....engine import at_run_end, call_info
 from .....engine.errors import NoRunError
+from ...settings import tool_settings
 
 _PREFIX = "refold-scratch-"
 
@@ -53,8 +53,6 @@ class Scratch:
 
 
 _of_runs: dict[str, Scratch] = {}
-outside_of_runs: ContextVar[Scratch | None] = ContextVar("refold_scratch", default=None)
-"""The scratch folder of calls outside of a run, within `use_sandbox`."""
 
 
 def current_scratch(otherwise: Scratch) -> Scratch:
@@ -65,7 +63,7 @@ def current_scratch(otherwise: Scratch) -> Scratch:
     try:
         run_id = call_info().run_id
     except NoRunError:
-        return outside_of_runs.get() or otherwise
+        return tool_settings().scratch or otherwise
     if run_id not in _of_runs:
         at_run_end(partial(_forget, run_id))
     return _of_runs.setdefault(run_id, Scratch())

@@ -64,10 +64,9 @@ class Asker(AgentModule[State]):
 def nobody() -> Iterator[None]:
     """No handler is left set by a test."""
     done.clear()
-    handler, callback = set_human_prompt_handler(None), set_user_input_callback(None)
     yield
-    callback.var.reset(callback)
-    handler.var.reset(handler)
+    set_user_input_callback(None)
+    set_human_prompt_handler(None)
 
 
 def answers(engine: Engine, result: Any) -> list[str]:
