@@ -28,6 +28,10 @@ $(VENV)/refold-suite: $(VENV)/refold-user
 	$(INSTALL) '.[suite]'
 	@touch $@
 
+$(VENV)/refold-docs: $(VENV)/refold-user
+	$(INSTALL) '.[docs]'
+	@touch $@
+
 $(VENV)/refold-dev: $(VENV)/refold-user
 	$(INSTALL) '.[dev]'
 	@touch $@
@@ -77,9 +81,8 @@ check: $(VENV)/refold-dev  ## lint, types, import contracts
 bench: $(VENV)/refold-dev  ## measure the ratios that the project promises
 	$(BIN)/python -m bench
 
-docs: $(VENV)/refold-dev  ## render the docstrings of all public names to build/docs
-	$(BIN)/python -m pdoc -o build/docs refold refold.testing refold.errors refold.tasks refold.traces refold.traces.stores \
-	  $(patsubst %,refold.modules.%,agent tools mcp skills policies capabilities run_sets evaluation studies rate_limits)
+docs: $(VENV)/refold-docs  ## build the site in build/docs; a broken link, anchor or reference fails it
+	$(BIN)/python docs/scripts/site.py
 
 screenshots: $(VENV)/refold-dev  ## make the pictures in the docs, in Chromium
 	$(BIN)/python docs/scripts/screenshots.py

@@ -8,19 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_pages import PAGES, code
 from places import ROOT
 
 from refold import Engine
 from refold.modules.examples.game_of_24 import GameOf24
 from refold.tasks import load_task
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SAID = re.compile(r"^print\(.*\)  +# (.+)$", re.MULTILINE)
-
-
-def blocks(page: Path) -> list[str]:
-    return _BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
 def run_all(page: Path, folder: Path) -> tuple[dict[str, Any], str]:
@@ -28,21 +23,21 @@ def run_all(page: Path, folder: Path) -> tuple[dict[str, Any], str]:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.chdir(folder):
         program = folder / "page.py"
-        program.write_text("\n".join(blocks(page)), encoding="utf-8")
+        program.write_text("\n".join(code(page)), encoding="utf-8")
         names = runpy.run_path(str(program), run_name="page")
     return names, printed.getvalue()
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if code(page)], ids=lambda page: page.name)
 def test_the_code_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
     _, printed = run_all(page, tmp_path)
     lines = iter(printed.splitlines())
-    for said in _SAID.findall("\n".join(blocks(page))):
+    for said in _SAID.findall("\n".join(code(page))):
         assert said in lines, f"{page.name} says {said!r}; it printed:\n{printed}"
 
 
 def test_the_first_module_has_twenty_lines() -> None:
-    module = blocks(ROOT / "docs" / "tutorials" / "write-your-own-loop.md")[0]
+    module = code(ROOT / "docs" / "tutorials" / "write-your-own-loop.md")[0]
     assert "class Guesser(AgentModule[Search])" in module
     assert len([line for line in module.splitlines() if line.strip()]) <= 20
 
@@ -68,5 +63,5 @@ def test_the_reader_of_the_format_page_reads_a_trace(tmp_path: Path) -> None:
 
 
 def test_the_reader_has_fifteen_lines() -> None:
-    [reader] = [block for block in blocks(ROOT / "docs" / "reference" / "trace-format.md") if "def read(" in block]
+    [reader] = [block for block in code(ROOT / "docs" / "reference" / "trace-format.md") if "def read(" in block]
     assert len(reader[reader.index("def read(") :].splitlines()) <= 15

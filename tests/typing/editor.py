@@ -6,7 +6,6 @@ Errors must stand in the lines marked `# expect`, and nowhere else; the marked l
 """
 
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -14,8 +13,11 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+
+import doc_pages  # noqa: E402
+
 PAGES = ROOT / "build" / "pages"
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _KNOWN_TO_READERS = "# pyright: reportRedeclaration=false, reportOptionalSubscript=false\n"
 """A page may show two ways to write one function, and subscripts what its reader knows to be there."""
 
@@ -26,11 +28,14 @@ def write_pages() -> list[Path]:
     for old in PAGES.glob("*.py"):
         old.unlink()
     written = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        if blocks := _BLOCK.findall(page.read_text(encoding="utf-8")):
-            path = PAGES / f"{page.stem.replace('-', '_').lower()}_page.py"
-            path.write_text(_KNOWN_TO_READERS + "\n".join(blocks), encoding="utf-8")
-            written.append(path)
+    for page in doc_pages.PAGES:
+        stem = page.stem.replace("-", "_").lower()
+        shown = {f"{stem}_{name}": text for name, text in doc_pages.files(page).items()}
+        if code := doc_pages.code(page):
+            shown[f"{stem}_page.py"] = "\n".join(code)
+        for name, text in shown.items():
+            (PAGES / name).write_text(_KNOWN_TO_READERS + text, encoding="utf-8")
+            written.append(PAGES / name)
     return written
 
 

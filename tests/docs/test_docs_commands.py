@@ -1,0 +1,125 @@
+"""The commands of the README and the tutorials run, and print what the pages show."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doc_pages import blocks, commands, written
+from places import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+SETUP = ("pip ", "make ", "mkdir ")
+"""Commands that get the reader to where the test already is."""
+ASKS = re.compile(r"^(.*: )(\S+)$")
+"""The line of a question: what the command prints, and what the reader types."""
+VARIES = re.compile(
+    r"\.\.\.|\b[a-z0-9-]+(?:-[0-9a-z]{8}|…)[0-9a-z]{6}\b|\d+(?:\.\d+)? ms\b|\d+\.\d kB|"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d| {2,}"
+)
+"""Ids of runs, times and sizes differ from run to run, and so do the widths of columns; `...` leaves text out."""
+
+
+def pattern(shown: str) -> re.Pattern[str]:
+    """What a line of the page may be: the same text with other ids and times, and anything for `...`."""
+    parts = re.split(f"({VARIES.pattern})", shown.rstrip())
+    text = "".join(_any_like(part) if at % 2 else re.escape(part) for at, part in enumerate(parts))
+    return re.compile(f"{text} *")
+
+
+def _any_like(part: str) -> str:
+    return {"...": ".*", "": " +"}.get(part.strip(), f"(?:{VARIES.pattern})")
+
+
+def at_a_terminal(line: str, folder: Path, typed: list[str]) -> list[str]:
+    """Run a command with a terminal, type an answer to each question, and return the lines that it printed."""
+    ours, theirs = pty.openpty()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "COLUMNS": "120", "TERM": "xterm-256color", "PYTHONPATH": str(folder)}
+    command = ["bash", "-c", line]
+    printed = b""
+    with subprocess.Popen(command, cwd=folder, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        while True:
+            ready, _, _ = select.select([ours], [], [])
+            try:
+                new = os.read(ours, 65536) if ready else b""
+            except OSError:  # the other end is closed
+                break
+            if not new:
+                break
+            printed += new
+            if typed and printed.decode(errors="replace").endswith(ASKS.sub(r"\1", typed[0])):
+                os.write(ours, ASKS.sub(r"\2\n", typed.pop(0)).encode())
+    os.close(ours)
+    killed = process.returncode == -signal.SIGKILL
+    return [*screen(printed.decode().rstrip("\r\n")), *(["Killed"] if killed else [])]  # as a shell says
+
+
+def screen(printed: str) -> list[str]:
+    """What stands on a terminal in the end: lines are erased and written again."""
+    rows, row, column = [""], 0, 0
+    for code, number, kind, text in re.findall(r"(\x1b\[([\d;?]*)([A-Za-z])|[\r\n])|([^\x1b\r\n]+)", printed):
+        if text:
+            rows[row] = f"{rows[row][:column]:<{column}}{text}{rows[row][column + len(text) :]}"
+            column += len(text)
+        elif code == "\n":
+            row += 1
+            rows += [""] * (row == len(rows))
+        elif code == "\r":
+            column = 0
+        elif kind == "A":
+            row = max(0, row - int(number or 1))
+        elif kind == "K":
+            rows[row] = "" if number == "2" else rows[row][:column]
+    return rows
+
+
+def missing(shown: list[str], printed: list[str]) -> str | None:
+    """The first line of the page that was not printed where it stands; `...` stands for any lines."""
+    at, anywhere = 0, True  # a page leaves out what comes before its first line
+    for line in shown:
+        if line == "...":
+            anywhere = True
+            continue
+        places = range(at, len(printed)) if anywhere else range(at, min(at + 1, len(printed)))
+        found = next((place for place in places if pattern(line).fullmatch(printed[place])), None)
+        if found is None:
+            return line
+        at, anywhere = found + 1, False
+    return None
+
+
+def runs(folder: Path) -> list[str]:
+    """The ends of the ids of the folder's runs, oldest first."""
+    found = sorted((folder / "runs").glob("*.trace.jsonl"), key=lambda path: path.name.rpartition("-")[2])
+    return [path.name.removesuffix(".trace.jsonl")[-6:] for path in found]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) -> None:
+    seen = 0
+    for block in blocks(page):
+        if block.language == "python":
+            if block.file is not None:
+                file = tmp_path / block.file
+                before = file.read_text(encoding="utf-8") if file.exists() else ""
+                file.write_text(written(before, block.text), encoding="utf-8")
+            continue
+        for line, shown in commands(block):
+            if line.startswith(SETUP):
+                continue
+            seen += 1
+            named = runs(tmp_path)
+            command = line.replace("FIRST_RUN", named[0] if named else "").replace("FORK", named[-1] if named else "")
+            printed = at_a_terminal(
+                command.partition("  #")[0], tmp_path, [each for each in shown if "Which? " in each]
+            )
+            lost = missing(shown, printed)
+            assert lost is None, f"$ {command}\n{lost!r} is not where the page has it:\n" + "\n".join(printed)
+    assert seen or page.parent.name == "tutorials"
