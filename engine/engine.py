@@ -36,7 +36,7 @@ from .result import UNANSWERED, RunResult
 from .run.begin_and_end import execute
 from .run.clock import Clock, SystemClock
 from .run.start.fork import Edit, plan_of_fork
-from .run.start.plan import Observer, RunOptions, RunPlan
+from .run.start.plan import Observer, RunOptions, RunPlan, Watcher
 from .run.start.resume import prepare_resume
 from .run.stream import RunStream
 from .run.waits import OnWait
@@ -63,6 +63,8 @@ class Engine(Generic[S]):
             trace in memory.
         observers: functions that are called with each record when it is written. An observer that raises is reported
             once, and not called again.
+        watchers: functions that are called with a run's id, its trace so far, and each record when it is written; also
+            for child runs, unlike observers. `refold.traces.export.LiveSpans` is one.
         durability: "process", "power" or "none"; see `TraceWriter`.
         redact: True replaces secrets from environment variables; a list or mapping adds secrets; False replaces
             nothing.
@@ -85,6 +87,7 @@ class Engine(Generic[S]):
         on_wait: OnWait | None = None,
         traces: Path | str | TraceStore | None = None,
         observers: Sequence[Observer] = (),
+        watchers: Sequence[Watcher] = (),
         durability: Literal["process", "power", "none"] = "process",
         redact: bool | Redactor | Iterable[str] | Mapping[str, str] = True,
         clock: Clock | None = None,
@@ -101,7 +104,10 @@ class Engine(Generic[S]):
         self.stop = options.stop_criteria(stop)
         self.on_wait = checked("on_wait", on_wait, on_wait is None or callable(on_wait), "a function of a WaitRequest")
         self.traces = options.home(traces)
-        self.observers = options.observers(observers)
+        self.observers: tuple[Observer, ...] = options.functions("observers", observers, "a Record")
+        self.watchers: tuple[Watcher, ...] = options.functions(
+            "watchers", watchers, "a run's id, its trace and a Record"
+        )
         self.durability = options.durability(durability)
         clock = SystemClock() if clock is None else clock
         self.clock = checked("clock", clock, has(clock, "time", "monotonic"), "a Clock")
@@ -434,6 +440,7 @@ class Engine(Generic[S]):
             branch=self.branch,
             on_wait=self.on_wait,
             observers=self.observers,
+            watchers=self.watchers,
             durability=self.durability,
             clock=self.clock,
             redactor=self._redactor,

@@ -13,7 +13,7 @@ from .effects.budget import RuntimeBudget
 from .effects.redaction import Redactor, make_redactor
 from .loop.stop_criteria import StopCriteria
 from .run.clock import Clock
-from .run.start.plan import Observer
+from .run.start.plan import Observer, Watcher
 from .run.start.trace_place import TraceHome
 from .run.waits import OnWait
 from .strategies.protocol import BranchStrategy
@@ -29,6 +29,7 @@ class CommonOptions(TypedDict, total=False):
     on_wait: OnWait | None
     traces: Path | str | TraceStore | None
     observers: Sequence[Observer]
+    watchers: Sequence[Watcher]
     durability: Durability
     redact: bool | Redactor | Iterable[str] | Mapping[str, str]
     clock: Clock | None
@@ -74,10 +75,11 @@ def stop_criteria(argument: Any) -> tuple[StopCriteria, ...]:
     return tuple(checked("stop", each, has(each, "should_stop"), expected) for each in several("stop", argument))
 
 
-def observers(argument: Any) -> tuple[Observer, ...]:
-    """Return the functions that are called with each record."""
-    expected = "a list of functions of a Record"
-    return tuple(checked("observers", each, callable(each), expected) for each in several("observers", argument))
+def functions(name: str, argument: Any, of: str) -> tuple[Any, ...]:
+    """Return the functions of an option."""
+    return tuple(
+        checked(name, each, callable(each), f"a list of functions of {of}") for each in several(name, argument)
+    )
 
 
 def budget(argument: RuntimeBudget | None) -> RuntimeBudget | None:

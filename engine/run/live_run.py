@@ -74,7 +74,7 @@ class LiveRun:
         self.clock = options.clock
         self.redactor = plan.redactor.copy() if plan.redactor is not None else None
         """The secrets known so far, as a copy: the run learns more."""
-        self.observers = list(options.observers)
+        self.observers = options.observers_for(self.run_id, writer.trace)
         self.journal = at.journal
         """The recorded calls of a resumed run's unfinished step, until its commit."""
         self.step = at.step

@@ -13,8 +13,10 @@ _KEPT = 2**26
 """How many bytes of blobs are kept while a run is exported. A blob beyond this is kept for its own step."""
 
 
-def steps_of(trace: Trace) -> Iterator[Step]:
+def steps_of(trace: Trace, since: int = 0) -> Iterator[Step]:
     """Yield the steps of a run, an unfinished one included.
+
+    Steps before `since` are left out.
 
     A reference stays in the step if its blob is missing, because only the trace was copied. A blob that many records
     name is read once, as long as the most recent blobs fit into `_KEPT` together: the steps then share the value.
@@ -35,7 +37,8 @@ def steps_of(trace: Trace) -> Iterator[Step]:
             kept[name] = loaded
         return kept[name]
 
-    yield from (trace.steps.step(step.index, list(step.records), value, committed=True) for step in trace.steps)
+    committed = (trace.steps[number] for number in range(since, len(trace.steps)))
+    yield from (trace.steps.step(step.index, list(step.records), value, committed=True) for step in committed)
     if (unfinished := trace.unfinished) is not None:
         yield trace.steps.step(unfinished.index, list(unfinished.records), value, committed=False)
 

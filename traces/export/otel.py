@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from ..file.children import ChildStart
 from ..trace import Trace
 from .otel_facts import facts_of
 from .otel_names import SCHEMA_URL
@@ -28,20 +29,33 @@ _SCOPE = InstrumentationScope("refold", schema_url=SCHEMA_URL)
 def otel_spans(traces: Iterable[Trace], *, content: bool = False) -> Iterator[ReadableSpan]:
     """Yield the spans of runs and their child runs, parents first."""
     for trace in traces:
-        trace_id = _trace_id(trace.run_id)
-        effects: dict[str, set[int]] = {}
+        trace_id = trace_id_of(trace.run_id)
+        calls: dict[str, set[int]] = {}
         for run in family_runs(trace):
             parent: SpanContext | None = None
             if run.start is not None and run.parent is not None:
-                parent = _context(trace_id, run.parent, start_key(run.start, effects[run.parent]))
-            calls = effects.setdefault(run.trace.run_id, set())
+                parent = child_context(trace_id, run.parent, run.start, calls[run.parent])
+            calls[run.trace.run_id] = set()
             for span in spans_of(run.trace):
-                if span.effect is not None and span.name.startswith("refold."):
-                    calls.add(span.effect.seq)
-                yield _made(run.trace, span, trace_id, parent, content)
+                calls[run.trace.run_id] |= calls_in([span])
+                yield made_span(run.trace, span, trace_id, parent, content)
 
 
-def _made(trace: Trace, span: WorkSpan, trace_id: int, parent: SpanContext | None, content: bool) -> ReadableSpan:
+def calls_in(spans: Iterable[WorkSpan]) -> set[int]:
+    """Return the calls that can have started child runs."""
+    return {span.effect.seq for span in spans if span.effect is not None and span.name.startswith("refold.")}
+
+
+def child_context(trace_id: int, run_id: str, start: ChildStart, calls: set[int]) -> SpanContext:
+    """Return the span that has started a child run; see `calls_in`."""
+    return _context(trace_id, run_id, start_key(start, calls))
+
+
+def made_span(trace: Trace, span: WorkSpan, trace_id: int, parent: SpanContext | None, content: bool) -> ReadableSpan:
+    """Return a piece of work as an OpenTelemetry span.
+
+    `parent` is the span that has started the run.
+    """
     facts = facts_of(trace, span, content=content)
     code = StatusCode.ERROR if facts.failed else StatusCode.OK if span.ended else StatusCode.UNSET
     return ReadableSpan(
@@ -64,10 +78,10 @@ def _origin(trace: Trace) -> Iterator[Link]:
     parent = trace.parent
     if parent is not None and parent["kind"] == "fork":
         run, step = str(parent["run"]), parent["step"]
-        yield Link(_context(_trace_id(run), run, f"step/{step - 1}" if step else "run"))
+        yield Link(_context(trace_id_of(run), run, f"step/{step - 1}" if step else "run"))
 
 
-def _trace_id(run_id: str) -> int:
+def trace_id_of(run_id: str) -> int:
     """Return the trace id of a run and its exported child runs."""
     return int.from_bytes(blake2b(run_id.encode(), digest_size=16).digest()) or 1
 

@@ -19,27 +19,37 @@ def send_spans(traces: Iterable[Trace], endpoint: str, *, content: bool = False,
     `OTEL_EXPORTER_OTLP_HEADERS`. Raises `ExtraMissingError` without the extra `otel`, and `TraceError` if the endpoint
     takes no spans; the exporter logs why.
     """
+    exporter = otlp_exporter(endpoint, timeout)
+    from .otel import otel_spans
+
+    try:
+        return export_spans(exporter, otel_spans(traces, content=content), endpoint)
+    finally:
+        exporter.shutdown()
+
+
+def otlp_exporter(endpoint: str, timeout: float) -> Any:
+    """Return an exporter to an endpoint; the errors are those of `send_spans`."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.trace.export import SpanExportResult
-
-        from .otel import otel_spans
     except ImportError:
         raise ExtraMissingError("sending spans", "opentelemetry-exporter-otlp-proto-http", "otel") from None
     parts = urlsplit(endpoint)
     if not parts.hostname:
         raise TraceError(f"{endpoint} is not the address of an endpoint; write http://HOST:4318", code="export")
     url = urlunsplit(parts._replace(path="/v1/traces")) if parts.path in ("", "/") else endpoint
-    exporter: Any = OTLPSpanExporter(endpoint=url, timeout=timeout)
-    sent = 0
-    try:
-        spans = iter(otel_spans(traces, content=content))
-        while batch := list(islice(spans, _BATCH)):
-            if exporter.export(batch) is not SpanExportResult.SUCCESS:
-                raise TraceError(
-                    f"{url} took no spans, for the reason in the log; {sent} spans were sent before", code="export"
-                )
-            sent += len(batch)
-    finally:
-        exporter.shutdown()
+    return OTLPSpanExporter(endpoint=url, timeout=timeout)
+
+
+def export_spans(exporter: Any, spans: Iterable[Any], target: str) -> int:
+    """Export spans in batches; return their number, or raise TraceError."""
+    from opentelemetry.sdk.trace.export import SpanExportResult
+
+    sent, waiting = 0, iter(spans)
+    while batch := list(islice(waiting, _BATCH)):
+        if exporter.export(batch) is not SpanExportResult.SUCCESS:
+            raise TraceError(
+                f"{target} took no spans, for the reason in the log; {sent} spans were sent before", code="export"
+            )
+        sent += len(batch)
     return sent

@@ -84,11 +84,14 @@ def run_span(trace: Trace) -> WorkSpan:
     return WorkSpan("run", "run", None, trace.run_id, start, max(start, last.at), last.kind == "end")
 
 
-def spans_of(trace: Trace) -> Iterator[WorkSpan]:
-    """Yield a run's spans: the run, then steps with waits and effects."""
+def spans_of(trace: Trace, since: int = 0) -> Iterator[WorkSpan]:
+    """Yield a run's spans: the run, then steps with waits and effects.
+
+    Steps before `since` are left out.
+    """
     run = run_span(trace)
     yield run
-    for step in steps_of(trace):
+    for step in steps_of(trace, since):
         yield from _step_spans(step, run)
 
 

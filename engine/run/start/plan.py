@@ -47,6 +47,7 @@ from .trace_place import TraceHome, TracePlace, place_in, place_of_child
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 Observer = Callable[[Record], Any]
+Watcher = Callable[[str, Trace, Record], Any]
 
 
 class Children(Protocol):
@@ -99,6 +100,8 @@ class RunOptions:
     branch: BranchStrategy = field(default_factory=SelectFirst)
     on_wait: OnWait | None = None
     observers: tuple[Observer, ...] = ()
+    watchers: tuple[Watcher, ...] = ()
+    """See the records of child runs, too."""
     durability: Durability = "process"
     clock: Clock = field(default_factory=SystemClock)
     redactor: Redactor | None = None
@@ -110,6 +113,18 @@ class RunOptions:
     """Whether a resume or fork may go on without files that are gone."""
     on_divergence: Literal["fail", "fork", "ignore"] = "fail"
     """What to do if the code no longer does what a resumed trace recorded."""
+
+    def observers_for(self, run_id: str, trace: Callable[[], Trace]) -> list[Observer]:
+        """Return the functions that see each record of a run."""
+
+        def watching(watcher: Watcher) -> Observer:
+            def observer(record: Record) -> None:
+                watcher(run_id, trace(), record)
+
+            observer.__qualname__ = getattr(watcher, "__qualname__", type(watcher).__qualname__)
+            return observer
+
+        return [*self.observers, *map(watching, self.watchers)]
 
 
 @dataclass(frozen=True)
