@@ -106,7 +106,7 @@ class LiveSpans:
         self._exporter.shutdown()
 
     def _new_spans(self) -> list[Any]:
-        """Return the spans of the work that has ended since the last call."""
+        """Return the spans of the work that has ended lately."""
         from .otel import made_span
 
         with self._lock:
