@@ -63,6 +63,9 @@ class AgentEvent(BaseModel):
     told_as_none: ClassVar[frozenset[str]] = frozenset()
     """The fields that a document keeps even if they are None; without them, it would have another meaning."""
 
+    shown: ClassVar[tuple[str, ...]] = ()
+    """The fields that `data` returns unchanged."""
+
     timestamp: Moment = Field(default_factory=lambda: datetime.now(UTC))
     agent_id: UUID = Field(default_factory=uuid4)
     agent_name: str | None = None
@@ -106,7 +109,7 @@ class AgentEvent(BaseModel):
 
     def data(self) -> dict[str, Any]:
         """Return the event's own members for `as_dict`."""
-        return {}
+        return {name: getattr(self, name) for name in self.shown}
 
     def emit(self, span: Sink = None) -> None:
         """Write `as_dict()` to the current run's trace, or to `span`.

@@ -49,10 +49,8 @@ class GenerationContent(AgentEvent):
 
     def data(self) -> dict[str, Any]:
         """Return the answer, its calls with their arguments masked."""
-        return {"step": self.step, "content": self.content, "tool_calls": self._calls(), "extra": self.extra}
-
-    def _calls(self) -> list[dict[str, Any]]:
-        return [masked_call(call) for call in self.tool_calls]
+        calls = [masked_call(call) for call in self.tool_calls]
+        return {"step": self.step, "content": self.content, "tool_calls": calls, "extra": self.extra}
 
 
 class GenerationDelta(AgentEvent):
@@ -187,17 +185,14 @@ class GenerationRetry(AgentEvent):
         error_message: the error's text.
     """
 
+    shown = ("step", "attempt", "max_attempts", "wait_seconds", "error_type", "error_message")
+
     step: int = 0
     attempt: int = 0
     max_attempts: int = 0
     wait_seconds: float = 0.0
     error_type: str = ""
     error_message: ShortText = ""
-
-    def data(self) -> dict[str, Any]:
-        """Return the attempt, the wait and the error."""
-        names = ("step", "attempt", "max_attempts", "wait_seconds", "error_type", "error_message")
-        return {name: getattr(self, name) for name in names}
 
 
 class CompactionEvent(AgentEvent):
@@ -212,17 +207,14 @@ class CompactionEvent(AgentEvent):
         summary: the message that replaces the first `messages_before - messages_after + 1` messages.
     """
 
+    shown = ("trigger", "compaction_status", "reason", "messages_before", "messages_after")
+
     trigger: Literal["manual", "threshold", "overflow_recovery"] = "threshold"
     compaction_status: Literal["started", "completed", "skipped", "failed"] = "completed"
     reason: ShortText = None
     messages_before: int | None = None
     messages_after: int | None = None
     summary: OptionalMessage = None
-
-    def data(self) -> dict[str, Any]:
-        """Return the trigger, the status, the reason and the numbers."""
-        names = ("trigger", "compaction_status", "reason", "messages_before", "messages_after")
-        return {name: getattr(self, name) for name in names}
 
 
 def masked_call(call: dict[str, Any]) -> dict[str, Any]:

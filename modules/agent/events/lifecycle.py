@@ -17,12 +17,10 @@ class AgentStart(AgentEvent):
         params: the agent's configuration.
     """
 
+    shown = ("inputs", "params")
+
     inputs: Document = Field(default_factory=dict)
     params: Document = Field(default_factory=dict)
-
-    def data(self) -> dict[str, Any]:
-        """Return inputs and parameters."""
-        return {"inputs": self.inputs, "params": self.params}
 
 
 class AgentEnd(AgentEvent):
@@ -87,13 +85,11 @@ class UserInputRequired(AgentEvent):
         options: the answers to choose from, if there are any.
     """
 
+    shown = ("request_id", "question", "options")
+
     request_id: str
     question: str
     options: list[str] | None = None
-
-    def data(self) -> dict[str, Any]:
-        """Return the request."""
-        return {"request_id": self.request_id, "question": self.question, "options": self.options}
 
 
 class Heartbeat(AgentEvent):
@@ -103,11 +99,9 @@ class Heartbeat(AgentEvent):
         message: what the run is doing.
     """
 
-    message: str = "Processing..."
+    shown = ("message",)
 
-    def data(self) -> dict[str, Any]:
-        """Return the message."""
-        return {"message": self.message}
+    message: str = "Processing..."
 
 
 def shown_error(error: Exception | str | None) -> dict[str, Any]:

@@ -56,6 +56,8 @@ class ToolEnd(AgentEvent):
         policy_decision: the policy's decision on the call.
     """
 
+    shown = ("result", "stop", "output_file", "error", "error_type", "cost_usd", "policy_decision")
+
     tool_call: Call
     result: str | None = None
     stop: bool = False
@@ -67,9 +69,7 @@ class ToolEnd(AgentEvent):
 
     def data(self) -> dict[str, Any]:
         """Return the call without its arguments, and its outcome."""
-        names = ("result", "stop", "output_file", "error", "error_type", "cost_usd", "policy_decision")
-        call = shown_call(self.tool_call, arguments=False)
-        return {"tool_call": call, **{name: getattr(self, name) for name in names}}
+        return {"tool_call": shown_call(self.tool_call, arguments=False), **super().data()}
 
 
 class ToolError(AgentEvent):

@@ -88,14 +88,6 @@ _PARAMS: dict[str, TypeAdapter[Any]] = {
 }
 
 
-def register_generator(provider: str, make: Provider) -> None:
-    """Register `make(model, params, options)` for `provider!model`.
-
-    `options` are the identifier's settings other than parameters; `make` removes those it uses.
-    """
-    _providers[provider] = make
-
-
 def get_generator(
     identifier: str | Generator | Sequence[str | Generator], *, params: GenerateParams | None = None
 ) -> Generator:

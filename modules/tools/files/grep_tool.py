@@ -12,7 +12,9 @@ from ....tasks.processes.apart import Apart, ApartError
 from ...agent.tools import tool
 from . import line_search
 from .line_search import lines_of
-from .paths.walk import FileEntry, pattern_of, walk
+from .paths.descent import FileEntry
+from .paths.globs import pattern_of
+from .paths.walk import walk
 from .text import NotTextError, TextFile
 from .workspace import workspace_to_read
 

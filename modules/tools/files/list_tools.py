@@ -4,7 +4,9 @@ from typing import Annotated
 
 from ....engine import effect
 from ...agent.tools import tool
-from .paths.walk import IGNORED, FileEntry, pattern_of, walk
+from .paths.descent import FileEntry
+from .paths.globs import pattern_of
+from .paths.walk import IGNORED, walk
 from .workspace import Workspace, current_workspace
 
 MOST_LISTED = 100

@@ -4,9 +4,6 @@ from collections.abc import Iterator
 
 from ..workspace import Workspace
 from .descent import Descent, FileEntry
-from .globs import pattern_of
-
-__all__ = ["IGNORED", "FileEntry", "pattern_of", "walk"]
 
 IGNORED = frozenset(
     {

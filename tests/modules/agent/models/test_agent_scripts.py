@@ -28,7 +28,6 @@ from refold.modules.agent.generators.identifiers import (
     GeneratorNameError,
     get_generator,
     get_identifier,
-    register_generator,
 )
 from refold.modules.agent.generators.journaled import generate
 from refold.modules.agent.generators.params import GenerateParams
@@ -297,16 +296,6 @@ def test_identifiers_name_generators_and_their_parameters() -> None:
 def test_identifiers_that_name_nothing_say_what_is_near(identifier: Any, message: str) -> None:
     with pytest.raises(GeneratorNameError, match=message):
         get_generator(identifier)
-
-
-def test_a_provider_of_ones_own_is_registered() -> None:
-    def make(model: str, params: GenerateParams, options: dict[str, str]) -> Generator:
-        return ScriptedGenerator([options.pop("says")], model=model)
-
-    register_generator("parrot", make)
-    assert ask(get_generator("parrot!polly,says=hi")).message.content == "hi"
-    with pytest.raises(GeneratorNameError, match="parrot has no setting 'colour'"):
-        get_generator("parrot!polly,says=hi,colour=red")
 
 
 def test_parameters_are_merged_the_later_ones_first() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from refold.modules.agent import configure, offload_tool_output
 from refold.modules.tools import Memory, glob, grep, ls, read, todo, use_workspace
-from refold.modules.tools.files.paths.walk import pattern_of
+from refold.modules.tools.files.paths.globs import pattern_of
 from refold.modules.tools.think_tools import TodoItem
 
 
