@@ -3,6 +3,7 @@
 The list, the timeline and the charts show these figures. A walk through a trace holds only its current step.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -269,8 +270,8 @@ def label_of(decision: Mapping[str, Any] | None, branched: Mapping[str, Any] | N
         return f"{actions[0]['name']} {_gist(args)}".rstrip()
     if not actions:
         return "no action"
-    names = list(dict.fromkeys(action["name"] for action in actions))
-    return f"{len(actions)} actions: {', '.join(names[:8])}"
+    calls = Counter(str(action["name"]) for action in actions)
+    return " + ".join(name if times == 1 else f"{times} {name}" for name, times in list(calls.items())[:8])
 
 
 def _gist(args: Mapping[str, Any]) -> str:

@@ -95,6 +95,8 @@ export interface Run extends RunRow {
   open: number | null // the number of the unfinished step, if there is one (= steps)
   counts: { records: number, actions: number, effects: number, events: number, waits: number, branches: number }
   longest: { k: number, seconds: number, label: string }[] // up to 5
+  dearest: { k: number, cost: number | null, tokens_in: number, tokens_out: number, label: string }[] // up to 5; by tokens where nothing has a cost
+  growth: { k: number, tokens_in: number, more: number, label: string }[] // an Agent's: up to 3 steps that sent most more than the step before, which `label` names
   failed_at: number | null // of a failed run: the step in which it failed, if it has one
   failing: number[] // the first 20 steps with errors
   changed_most: { path: string, changes: number }[] // up to 8, lists' indices as `*`; the engine's step counter left out

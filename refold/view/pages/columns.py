@@ -99,6 +99,33 @@ def longest(trace: IndexedTrace, most: int) -> list[tuple[int, float, str]]:
     )
 
 
+def dearest(trace: IndexedTrace, most: int) -> list[tuple[int, float | None, int, int, str]]:
+    """Return the dearest steps, with their cost, tokens and labels.
+
+    If no step has a cost, the steps with most tokens are the dearest.
+    """
+    of_blocks = _OF_BLOCKS.format(which="AND tokens > 0 ORDER BY cost DESC, tokens DESC, block")
+    return trace.query(
+        f"SELECT k, cost, tokens_in, tokens_out, label FROM steps WHERE trace = :trace AND {of_blocks} "
+        "AND tokens_in + tokens_out > 0 ORDER BY coalesce(cost, 0) DESC, tokens_in + tokens_out DESC, k LIMIT :most",
+        most=most,
+    )
+
+
+def growth(trace: IndexedTrace, most: int) -> list[tuple[int, int, int, str]]:
+    """Return the steps whose context grew most: step, tokens sent, tokens more than before, label of the step before.
+
+    Steps of which no tokens are known are passed over. What a step adds to the context is sent in the next one, so the
+    label before says what made it grow.
+    """
+    return trace.query(
+        "SELECT k, tokens_in, tokens_in - before AS more, label FROM (SELECT k, tokens_in, "
+        "lag(tokens_in) OVER (ORDER BY k) AS before, lag(label) OVER (ORDER BY k) AS label FROM steps "
+        "WHERE trace = :trace AND tokens_in > 0) WHERE more > 0 ORDER BY more DESC, k LIMIT :most",
+        most=most,
+    )
+
+
 def failing_steps(trace: IndexedTrace, most: int) -> list[int]:
     """Return the first steps with errors."""
     which = _OF_BLOCKS.format(which="AND errors > 0 ORDER BY block")

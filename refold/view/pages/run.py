@@ -10,13 +10,15 @@ from ...traces.analysis.frames import own_frames
 from ...traces.analysis.step_facts import RARE, StepFacts
 from ...traces.errors import MissingMemberError
 from ...traces.index.indexed import IndexedTrace
-from .columns import failing_steps, longest
+from .columns import dearest, failing_steps, growth, longest
 from .nodes import NAME, Json, Nodes, clip, error_json
 from .open_requests import request_json
 from .problems import wrong
 
 _ENGINE = ("/current_step",)
 """The engine's own counter, whose change is not shown."""
+_CONTEXT = 20_000
+"""The steps up to which the growth of an Agent's context is looked for."""
 _ROWS = 500
 _HOOKS = {
     "init": "init_state",
@@ -56,6 +58,7 @@ def run(trace: IndexedTrace, row: Json, *, why_not: str | None, path: str | None
         slow, failing = longest(trace, 5), failing_steps(trace, 20)
         if open_ is not None and open_.errors and len(failing) < 20:
             failing.append(open_.k)
+        grew = growth(trace, 3) if row["agent"] and trace.count <= _CONTEXT else ()
         requests = open_requests(trace, {request["id"] for request in ending.waiting})
         size = trace.query("SELECT stop - offset FROM snapshots WHERE trace = :trace ORDER BY offset DESC LIMIT 1")
         patterns = tally.patterns
@@ -99,6 +102,11 @@ def run(trace: IndexedTrace, row: Json, *, why_not: str | None, path: str | None
                 "branches": tally.branches + under_way.branches,
             },
             "longest": [{"k": k, "seconds": seconds, "label": label} for k, seconds, label in slow],
+            "dearest": [
+                {"k": k, "cost": cost, "tokens_in": sent, "tokens_out": received, "label": label}
+                for k, cost, sent, received, label in dearest(trace, 5)
+            ],
+            "growth": [{"k": k, "tokens_in": sent, "more": more, "label": label} for k, sent, more, label in grew],
             "failed_at": _failed_at(trace, open_) if ending.status == "failed" else None,
             "failing": failing,
             "changed_most": [

@@ -32,6 +32,15 @@ export function brief(node, most = 120) {
   return node.raw ?? String(node.value)
 }
 
+/** A value as JSON, as far as it is loaded. @param {Node} node @returns {string} */
+export function jsonOf(node) {
+  const children = node.children ?? []
+  const more = node.size > children.length ? [`… ${count(node.size - children.length)} more`] : []
+  if (node.kind === "object") return `{${[...children.map((child) => `${JSON.stringify(child.key)}: ${jsonOf(child)}`), ...more].join(", ")}}`
+  if (node.kind === "array") return `[${[...children.map(jsonOf), ...more].join(", ")}]`
+  return node.raw ?? JSON.stringify(node.value ?? null)
+}
+
 /** A scalar with its colour. @param {{ node: Node, most?: number }} props */
 export const Scalar = ({ node, most = 2000 }) => html`<span class="j j-${node.kind}" dir="auto">${node.kind === "text" ? html`<q>${visible(String(node.value ?? "").slice(0, most))}</q>` : (node.raw ?? String(node.value))}</span>`
 

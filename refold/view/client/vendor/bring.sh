@@ -17,7 +17,13 @@ from=$work/node_modules
 plain() { sed '/^\/\/# sourceMappingURL=/d' "$1"; } # maps are not brought, so the page must not ask for them
 plain "$from/htm/preact/standalone.module.js" >preact.js
 plain "$from/marked/lib/marked.esm.js" >marked.js
-plain "$from/dompurify/dist/purify.es.mjs" >purify.js
+{ # its small build is for scripts alone
+    echo 'const built = { exports: {} };((module, exports) => {'
+    plain "$from/dompurify/dist/purify.min.js"
+    echo '})(built, built.exports)'
+    echo 'const purify = built.exports'
+    echo 'export { purify as default }'
+} >purify.js
 plain "$from/d3-hierarchy/dist/d3-hierarchy.min.mjs" >d3-hierarchy.js
 { # it is built for Node alone
     echo 'const built = {};((exports) => {'

@@ -4,6 +4,20 @@ from playwright.sync_api import expect
 from view_pages import Look, Site
 
 
+def test_an_agents_page_begins_with_its_answer(looking: Look, site: Site) -> None:
+    page = looking(site.at("run", "research"))
+    answer = page.locator(".said-last")
+    expect(answer.get_by_role("heading", name="Answer", exact=True)).to_be_in_viewport()
+    expect(answer.locator(".answer")).not_to_be_empty()
+    state = page.locator(".state")
+    expect(state.locator('.kx[title="/messages"]')).to_be_visible()
+    expect(state.locator('.kx[title="/schema_version"]')).to_have_count(0)  # what the page says elsewhere is folded
+    state.get_by_role("button", name="more").last.click()
+    expect(state.locator('.kx[title="/schema_version"]')).to_be_visible()
+    page.goto(site.at("run", "research", k="s", path="/stop_reason"))
+    expect(state.locator('.kx[title="/stop_reason"]')).to_be_in_viewport()  # a picked value is in sight
+
+
 def test_a_conversation_has_every_message_call_and_request(looking: Look, site: Site) -> None:
     page = looking(site.at("run", "research", k=1))
     expect(page.locator(".facts")).to_contain_text("cost not known")

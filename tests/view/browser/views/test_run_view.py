@@ -1,5 +1,6 @@
 """A person walks through a run: keys, address, timeline, search."""
 
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -77,13 +78,17 @@ def test_a_person_asks_who_wrote_a_value(looking: Look, site: Site) -> None:
     expect(history).to_contain_text("changes")
     page.keyboard.press("]")
     expect(page).to_have_url(site.at("run", "links", k=6, path="/checked").replace("path=/", "path=%2F"))
-    history.get_by_role("button", name=re.compile("changes$")).click()
     listed = page.locator(".hist-list button:not(.btn)")
     expect(listed).to_have_count(100)
     page.locator(".hist-list").get_by_role("button", name="Show 100 more").click()
     expect(listed).to_have_count(200)
     page.locator(".hist-list button", has_text="@150").click()
     expect(cursor.locator(".i")).to_have_text("150")
+    expect(page.locator(".hist-list button", has_text="@150")).to_contain_text("fetch")  # the call that did it
+    spark = page.locator(".hist-spark")
+    expect(spark).to_have_accessible_name(re.compile("200 numbers, from "))
+    spark.locator("rect").first.click()
+    expect(cursor.locator(".i")).not_to_have_text("150")
     page.keyboard.press("Escape")
     expect(history).to_have_count(0)
     page.goto(site.at("run", "links", k=11, path="/sections/*"))  # a step of three pages may change three of them
@@ -121,6 +126,27 @@ def test_a_person_sees_which_tool_was_slow_and_failed(looking: Look, site: Site)
     expect(head).to_have_text(f"Steps {len(steps)} of {len(trace.steps)}")
     page.get_by_role("button", name="All steps").click()
     expect(head).to_have_text(f"Steps {len(trace.steps)}")
+
+
+def test_a_step_is_copied_as_markdown_and_its_request_as_json(looking: Look, site: Site) -> None:
+    trace = Trace.load(site.folder / f"{site.ids['research']}.trace.jsonl")
+    page = looking(site.at("run", "research", k=0, show="step"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.address)
+
+    def copied(button: str) -> str:
+        shown = page.get_by_role("button", name=button).first
+        shown.click()
+        expect(page.get_by_role("status").filter(has_text="Copied").first).to_be_attached()
+        return str(page.evaluate("navigator.clipboard.readText()"))
+
+    markdown = copied("Copy as Markdown")
+    assert markdown.startswith("### Step 0 of ")
+    for action in (trace.steps[0].decision or {})["actions"]:
+        assert f"`{action['name']}`, " in markdown
+    assert copied("Copy link").endswith("k=0&show=step")
+    page.get_by_role("button", name=re.compile("^Request and response of")).first.click()
+    first = next(each for step in trace.steps[:1] for each in step.effects if each.args is not None)
+    assert json.loads(copied("Copy as JSON")) == first.args
 
 
 def _drag_the_timeline(page: Page, site: Site) -> None:

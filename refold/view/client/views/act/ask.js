@@ -28,11 +28,20 @@ import { resumeCommand } from "./shell_words.js"
 export function Ask({ source, run, request, answered }) {
   return html`<section class="ask" aria-label="What the run waits for">
     <p class="since">Waiting for an answer, asked ${ago(request.at) || when(request.at)}; ${request.deadline === null ? "no deadline" : `${request.deadline < Date.now() / 1000 ? "the time to answer passed on" : "until"} ${when(request.deadline)}`}</p>
-    <h2 class="asked" dir="auto">${visible(request.prompt) || "The run waits."}</h2>
+    <h2 class="asked" dir="auto">${visible((mayAct(source, run) && onlyQuestion(request.details)) || request.prompt) || "The run waits."}</h2>
     <${Details} value=${request.details} />
     ${mayAct(source, run) ? html`<${AnswerForm} key=${request.id} source=${source} run=${run} request=${request} answered=${answered} />` : html`<${OnTheCommandLine} source=${source} run=${run} request=${request} />`}
   </section>`
 }
+
+/** The text of an agent's only question, whose options the form has. @param {Json} details @returns {string} */
+function onlyQuestion(details) {
+  const { questions } = /** @type {any} */ (details)?.details ?? {}
+  return Array.isArray(questions) && questions.length === 1 && typeof questions[0]?.prompt === "string" ? questions[0].prompt : ""
+}
+
+/** Where a question comes from, which is folded, and what its form has. */
+const ORIGIN = new Set(["request_id", "source_tool_name", "source_tool_call_id", "in", "questions"])
 
 /** What belongs to the question. @param {{ value: Json }} props */
 function Details({ value }) {
@@ -41,11 +50,17 @@ function Details({ value }) {
   const { details, ...beside } = value // `ask` puts what its caller says under `details`, beside where it was asked
   if (details && typeof details === "object" && !Array.isArray(details)) return html`<${Details} value=${{ ...details, ...beside }} />`
   const entries = Object.entries(value).slice(0, 50)
-  const plain = entries.filter(([, one]) => one === null || typeof one !== "object")
-  const nested = entries.filter(([, one]) => one !== null && typeof one === "object")
-  return html`${plain.length > 0 && html`<dl class="kv mono">${plain.map(([name, one]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd dir="auto">${visible(shown(one))}</dd>`)}</dl>`}
+  const own = entries.filter(([name]) => !ORIGIN.has(name))
+  const origin = entries.filter(([name]) => ORIGIN.has(name))
+  const plain = own.filter(([, one]) => one === null || typeof one !== "object")
+  const nested = own.filter(([, one]) => one !== null && typeof one === "object")
+  return html`${plain.length > 0 && html`<${Facts} entries=${plain} />`}
+    ${origin.length > 0 && html`<details class="quiet"><summary>Details</summary><${Facts} entries=${origin} /></details>`}
     ${nested.map(([name, one]) => html`<details class="quiet"><summary><bdi>${visible(name)}</bdi></summary><pre class="block" tabindex="0" dir="auto">${visible(shown(one))}</pre></details>`)}`
 }
+
+/** @param {{ entries: [string, Json][] }} props */
+const Facts = ({ entries }) => html`<dl class="kv mono">${entries.map(([name, one]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd dir="auto">${visible(shown(one))}</dd>`)}</dl>`
 
 /** @param {Json} value */
 const shown = (value) => {

@@ -1,17 +1,21 @@
-/** A command with a button that copies it. */
+/** Buttons that copy, and a command with one. */
 
 import { html, useState } from "../../vendor/preact.js"
 
-/** @param {{ text: string, label?: string }} props */
-export function Command({ text, label = "Copy" }) {
+/** @param {{ text: () => string | Promise<string>, label: string, failed?: string }} props */
+export function CopyButton({ text, label, failed = "The browser refused" }) {
   const [told, tell] = useState("")
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(text)
+      await navigator.clipboard.writeText(await text())
       tell("Copied")
     } catch {
-      tell("Select it to copy it") // A page that was opened from the disk may not write to the clipboard.
+      tell(failed) // A page that was opened from the disk may not write to the clipboard.
     }
   }
-  return html`<div class="cmd"><code class="grow" tabindex="0">${text}</code><button type="button" class="btn line" onClick=${copy}>${told || label}</button><span class="sr" role="status">${told}</span></div>`
+  return html`<button type="button" class="btn line" onClick=${copy}>${told || label}</button><span class="sr" role="status">${told}</span>`
 }
+
+/** @param {{ text: string, label?: string }} props */
+export const Command = ({ text, label = "Copy" }) =>
+  html`<div class="cmd"><code class="grow" tabindex="0">${text}</code><${CopyButton} text=${() => text} label=${label} failed="Select it to copy it" /></div>`

@@ -3,6 +3,7 @@
 import { html } from "../../vendor/preact.js"
 import { cost, plural, shortCount } from "../../format.js"
 import { Guarded } from "../../components/guarded.js"
+import { jsonOf } from "../../components/node.js"
 import { oneLine, visible } from "../../text.js"
 import { Said } from "./said.js"
 import { Picture, ToolCallView } from "./tool_call.js"
@@ -18,7 +19,7 @@ const who = (message, k) => (message.role === "user" ? (k < 0 ? "task" : "user")
 
 /** @param {{ source: Source, run: string, turns: Turn[], k: number, go?: (k: number) => void, depth: number, Inner: any }} props */
 export function Turns({ source, run, turns, k, go, depth, Inner }) {
-  return turns.map((turn) => html`<${Guarded} key=${turn.k} what="step of the conversation"><${TurnView} source=${source} run=${run} turn=${turn} now=${turn.k === k} go=${go} depth=${depth} Inner=${Inner} /><//>`)
+  return turns.map((turn) => html`<${Guarded} key=${turn.k} what="step of the conversation"><${TurnView} source=${source} run=${run} turn=${turn} now=${k >= 0 && turn.k === k} go=${go} depth=${depth} Inner=${Inner} /><//>`)
 }
 
 /** @param {{ source: Source, run: string, turn: Turn, now: boolean, go?: (k: number) => void, depth: number, Inner: any }} props */
@@ -39,19 +40,12 @@ function TurnView({ source, run, turn, now, go, depth, Inner }) {
       <div class="who">${one.answer || one.expired ? "asked" : "asks"} ${at(!turn.messages.length)}</div>
       <div class="said">
         <p class="question" dir="auto">${visible(one.request.prompt)}</p>
-        ${one.answer ? html`<div class="answer"><span class="dim">answered</span><${Said} source=${source} run=${run} node=${one.answer.kind === "text" ? one.answer : { ...one.answer, kind: "text", value: short(one.answer), size: short(one.answer).length }} /></div>` : one.expired ? html`<p class="dim">nobody answered in time</p>` : html`<p class="s-waiting">no answer yet</p>`}
+        ${one.answer ? html`<div class="answer"><span class="dim">answered</span><${Said} source=${source} run=${run} node=${one.answer.kind === "text" ? one.answer : { ...one.answer, kind: "text", value: jsonOf(one.answer), size: jsonOf(one.answer).length }} /></div>` : one.expired ? html`<p class="dim">nobody answered in time</p>` : html`<p class="s-waiting">no answer yet</p>`}
       </div>
     </div>`)}
     ${loose.map((child) => html`<div class="msg" key=${child.run}><div class="who">${child.kind === "background" ? "in the background" : "ran"}</div><div class="said"><a href="#/run/${encodeURIComponent(child.run)}">a child run</a>${child.here ? "" : html` <span class="dim">(its trace is not here)</span>`}</div></div>`)}
     ${turn.error && html`<div class="msg"><div class="who err">error ${at(!turn.messages.length && !turn.asked.length)}</div><div class="said"><pre class="block bad" tabindex="0"><b>${oneLine(turn.error.type, 80)}</b>: ${visible(turn.error.message)}</pre></div></div>`}
   </div>`
-}
-
-/** A value as JSON, for an answer that is no text. @param {import("../../api.d.ts").Node} node @returns {string} */
-function short(node) {
-  if (node.kind === "object") return `{${(node.children ?? []).map((child) => `${JSON.stringify(child.key)}: ${short(child)}`).join(", ")}}`
-  if (node.kind === "array") return `[${(node.children ?? []).map(short).join(", ")}]`
-  return node.raw ?? JSON.stringify(node.value ?? null)
 }
 
 /** @param {{ source: Source, run: string, message: Message, open: boolean, depth: number, Inner: any }} props */

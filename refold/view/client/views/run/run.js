@@ -12,6 +12,7 @@ import { openFork } from "../act/fork.js"
 import { Actions } from "../act/verify.js"
 import { Conversation } from "../conversation/conversation.js"
 import { Loading, Problem } from "../states/say.js"
+import { Answer } from "./answer.js"
 import { Budgets } from "./budgets.js"
 import { keyOf } from "./calls.js"
 import { useAnswer, useRun, useStepRows } from "./data.js"
@@ -132,6 +133,7 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   const answeredId = useRef(/** @type {string | null} */ (null))
   const answered = (/** @type {string} */ request) => {
     answeredId.current = request
+    setFollows(k >= size - 1)
     refresh()
   }
   useEffect(() => {
@@ -239,10 +241,11 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
           ${run.status === "running" && html`<div class="notice live"><span class="grow">${follows ? "Following the run." : `The run continues: ${plural(size, "step")} so far.`}</span>${!follows && html`<button type="button" class="btn line" onClick=${() => go(size - 1)}>To the end</button>`}</div>`}
           ${run.problem && html`<p class="notice bad">${visible(run.problem)}</p>`}
           ${question && html`<div class="pad above">${run.requests.map((request) => html`<${Ask} key=${request.id} source=${source} run=${run} request=${request} answered=${() => answered(request.id)} />`)}</div>`}
-          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} above=${question} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} calls=${calls} only=${only} filter=${filter} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} above=${question} />` : html`<${Loading} key=${k} text="Reading the step" />`}
+          ${chat && k < 0 && run.answer && html`<section class="pad summary said-last"><h3>Answer</h3><div class="answer"><${Answer} node=${run.answer} source=${source} run=${run} /></div></section>`}
+          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} above=${question} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} columns=${whole} calls=${calls} only=${only} filter=${filter} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} above=${question} />` : html`<${Loading} key=${k} text="Reading the step" />`}
         </div>
       </section>
-      <${StatePane} source=${source} run=${run.id} k=${k} steps=${run.steps} ended=${run.status !== "running"} all=${all} path=${path} history=${shownHistory} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />
+      <${StatePane} source=${source} run=${run.id} agent=${run.agent} k=${k} steps=${run.steps} ended=${run.status !== "running"} all=${all} path=${path} history=${shownHistory} rows=${rows} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />
     </div>
     ${narrow && html`<div class="thumb"><button type="button" class="btn" aria-label="Previous step" onClick=${() => go(k - 1)}>‹</button><input type="range" min="0" max=${Math.max(0, size - 1)} value=${Math.max(0, k)} aria-label="Step" onInput=${(/** @type {Event} */ event) => go(Number(/** @type {HTMLInputElement} */ (event.target).value))} /><button type="button" class="btn" aria-label="Next step" onClick=${() => go(k + 1)}>›</button></div>`}
   </div>`

@@ -1,6 +1,6 @@
 /** The state: what the step changed, old beside new; or the whole document. Each value says which step wrote it. */
 
-import { html, useEffect, useState } from "../../vendor/preact.js"
+import { html, useEffect, useRef, useState } from "../../vendor/preact.js"
 import { brief, isContainer, LongText, Scalar } from "../../components/node.js"
 import { WordDiff } from "../../components/words.js"
 import { count, plural } from "../../format.js"
@@ -34,16 +34,18 @@ function By({ by, end, go, was = false }) {
 /**
  * @param {object} props
  * @param {Source} props.source @param {string} props.run
+ * @param {boolean} props.agent - the run is an Agent's: what its page shows elsewhere is folded
  * @param {number} props.k - the step, -1 for the summary
  * @param {number} props.steps - committed ones
  * @param {boolean} props.ended - what was written after the last commit was written at the end
  * @param {boolean} props.all - the whole document
  * @param {string | null} props.path - the picked value
  * @param {History | null} props.history
+ * @param {import("./data.js").Rows} props.rows
  * @param {string} props.version
  * @param {(k: number) => void} props.go @param {(path: string | null) => void} props.pick @param {(all: boolean) => void} props.setAll @param {boolean} props.on
  */
-export function StatePane({ source, run, k, steps, ended, all, path, history, version, go: move, pick, setAll, on }) {
+export function StatePane({ source, run, agent, k, steps, ended, all, path, history, rows, version, go: move, pick, setAll, on }) {
   const end = ended ? steps : Infinity
   const go = (/** @type {number} */ by) => move(by >= end ? -1 : by)
   const committed = k >= 0 && k < steps
@@ -56,27 +58,40 @@ export function StatePane({ source, run, k, steps, ended, all, path, history, ve
     <header><h2>State <span class="dim">${k < 0 ? "at the end" : committed ? `after step ${count(k)}` : `before step ${count(k)}`}</span></h2><span class="grow"></span>
       ${committed && html`<span class="seg" role="group" aria-label="What is shown"><button type="button" aria-pressed=${String(!whole)} onClick=${() => setAll(false)}>${found ? plural(found.count, "change") : "Changes"}</button><button type="button" aria-pressed=${String(whole)} onClick=${() => setAll(true)}>All</button></span>`}
     </header>
-    ${path !== null && html`<${PathHistory} key=${path} source=${source} run=${run} path=${path} history=${history} k=${k < 0 ? end : k} end=${end} go=${go} close=${() => pick(null)} />`}
+    ${path !== null && html`<${PathHistory} key=${path} source=${source} run=${run} path=${path} history=${history} rows=${rows} k=${k < 0 ? end : k} end=${end} go=${go} close=${() => pick(null)} />`}
     <div class="body">
-      ${whole ? html`<${Whole} key=${`${shown}`} k=${shown} version=${shown < 0 || shown >= steps ? version : ""} ...${shared} />` : changes.error ? html`<p class="notice bad">${changes.error.message}</p>` : html`<div class="tree">${found && !found.tree ? html`<p class="pad dim">This step changed nothing but the step counter.</p>` : found?.tree ? html`<${Changed} change=${found.tree} depth=${-1} ...${shared} />` : found ? "" : html`<${Loading} key=${k} text="Reading the changes" />`}${found && found.more > 0 ? html`<p class="pad dim">${plural(found.more, "further change")}; All shows the whole state.</p>` : ""}</div>`}
+      ${whole ? html`<${Whole} key=${`${shown} ${path ?? ""}`} agent=${agent} k=${shown} version=${shown < 0 || shown >= steps ? version : ""} ...${shared} />` : changes.error ? html`<p class="notice bad">${changes.error.message}</p>` : html`<div class="tree">${found && !found.tree ? html`<p class="pad dim">This step changed nothing but the step counter.</p>` : found?.tree ? html`<${Changed} change=${found.tree} depth=${-1} ...${shared} />` : found ? "" : html`<${Loading} key=${k} text="Reading the changes" />`}${found && found.more > 0 ? html`<p class="pad dim">${plural(found.more, "further change")}; All shows the whole state.</p>` : ""}</div>`}
     </div>
   </section>`
 }
 
-/** @param {{ source: Source, run: string, path: string, history: History | null, k: number, end: number, go: (k: number) => void, close: () => void }} props */
-function PathHistory({ source, run, path, history, k, end, go, close }) {
-  const [list, setList] = useState(false)
+/** @param {{ source: Source, run: string, path: string, history: History | null, rows: import("./data.js").Rows, k: number, end: number, go: (k: number) => void, close: () => void }} props */
+function PathHistory({ source, run, path, history, rows, k, end, go, close }) {
+  const [list, setList] = useState(true)
   const [further, setFurther] = useState(/** @type {History["entries"]} */ ([]))
   const [failed, setFailed] = useState("")
   const entries = [...(history?.entries ?? []), ...further]
   const load = () => source.history(run, path, entries.length).then((found) => setFurther([...further, ...found.entries]), (error) => setFailed(error.message))
   const steps = history?.steps ?? []
   const at = steps.findLastIndex((step) => step <= k)
+  useEffect(() => entries.forEach((entry) => rows.load(entry.k, entry.k + 1)), [entries.length, history])
   return html`<div class="hist"><code class="grow"><b>${oneLine(path, 160) || "/"}</b></code>
       ${history && html`<button type="button" class="btn" aria-expanded=${String(list)} onClick=${() => setList(!list)}>${plural(history.total, "change")}</button>`}${(!history || history.searched < 1) && html`<span class="dim">${history ? `${Math.floor(history.searched * 100)} % read` : "reading"}</span>`}
       ${steps.length > 0 && html`<button type="button" class="btn icon" aria-label="Previous change" disabled=${!steps.some((step) => step < k)} onClick=${() => go(/** @type {number} */ (steps.findLast((step) => step < k)))}>‹</button><span class="dim">${at >= 0 ? count(at + 1) : "–"} / ${count(steps.length)}</span><button type="button" class="btn icon" aria-label="Next change" disabled=${!steps.some((step) => step > k)} onClick=${() => go(/** @type {number} */ (steps.find((step) => step > k)))}>›</button>`}
       <button type="button" class="btn icon" aria-label="Close the history" onClick=${close}>✕</button></div>
-    ${list && history && html`<div class="hist-list">${entries.map((entry) => html`<button type="button" aria-current=${entry.k === k ? "true" : null} onClick=${() => go(entry.k)}><span class="dim">${entry.k >= end ? "end" : `@${count(entry.k)}`}</span><span class="cut">${entry.old && entry.new && entry.old.kind === "text" && entry.new.kind === "text" ? html`<${WordDiff} old=${String(entry.old.value)} now=${String(entry.new.value)} />` : html`${entry.old ? html`<del>${brief(entry.old)}</del> ` : ""}${entry.new ? html`<ins>${brief(entry.new)}</ins>` : html`<span class="dim">removed</span>`}`}</span></button>`)}${history.total > entries.length && history.searched >= 1 ? html`<p class="big pad"><button type="button" class="btn line" onClick=${load}>Show ${count(Math.min(HISTORY, history.total - entries.length))} more</button><span>${count(entries.length)} of ${count(history.total)}</span>${failed && html`<span class="err">${failed}</span>`}</p>` : ""}</div>`}`
+    ${list && history && html`<${Spark} entries=${entries} k=${k} go=${go} /><div class="hist-list">${entries.map((entry) => html`<button type="button" aria-current=${entry.k === k ? "true" : null} onClick=${() => go(entry.k)}><span class="dim">${entry.k >= end ? "end" : `@${count(entry.k)}`}</span><span class="cut">${entry.old && entry.new && entry.old.kind === "text" && entry.new.kind === "text" ? html`<${WordDiff} old=${String(entry.old.value)} now=${String(entry.new.value)} />` : html`${entry.old ? html`<del>${brief(entry.old)}</del> ` : ""}${entry.new ? html`<ins>${brief(entry.new)}</ins>` : html`<span class="dim">removed</span>`}`}</span><span class="cut dim" dir="auto">${entry.k < end ? oneLine(rows.row(entry.k)?.label ?? "", 80) : ""}</span></button>`)}${history.total > entries.length && history.searched >= 1 ? html`<p class="big pad"><button type="button" class="btn line" onClick=${load}>Show ${count(Math.min(HISTORY, history.total - entries.length))} more</button><span>${count(entries.length)} of ${count(history.total)}</span>${failed && html`<span class="err">${failed}</span>`}</p>` : ""}</div>`}`
+}
+
+/** The numbers that a value has been, as a line of which each point goes to its step. @param {{ entries: History["entries"], k: number, go: (k: number) => void }} props */
+function Spark({ entries, k, go }) {
+  const points = entries.flatMap((entry) => (entry.new?.kind === "number" ? [{ k: entry.k, y: Number(entry.new.value) }] : []))
+  if (points.length < 2 || points.length < entries.length - 1) return null
+  const [low, high] = [Math.min(...points.map((each) => each.y)), Math.max(...points.map((each) => each.y))]
+  const at = (/** @type {number} */ i, /** @type {number} */ y) => [((i + 0.5) / points.length) * 100, 34 - (high > low ? ((y - low) / (high - low)) * 30 : 15)]
+  return html`<svg class="hist-spark" viewBox="0 0 100 38" preserveAspectRatio="none" role="img" aria-label=${`${count(points.length)} numbers, from ${low} to ${high}`}>
+    <polyline points=${points.map((each, i) => at(i, each.y).join(",")).join(" ")} />
+    ${points.map((each, i) => html`<rect class=${each.k === k ? "here" : ""} x=${(i / points.length) * 100} y="0" width=${100 / points.length} height="38" onClick=${() => go(each.k)}><title>@${count(each.k)}: ${each.y}</title></rect>`)}
+  </svg>`
 }
 
 /** A change and those inside it. @param {Shared & { change: Change, depth: number }} props */
@@ -109,7 +124,7 @@ function NodeRow({ node, depth, at, name, mark, k, open: first, ...shared }) {
   const { source, run, path, end, go, pick } = shared
   const long = node.kind === "text" && (node.size > 120 || String(node.value ?? "").includes("\n"))
   const folds = (isContainer(node) && node.size > 0) || long
-  const [open, setOpen] = useState(first ?? ((mark === "add" || mark === "mod") && node.size <= 12 && !long))
+  const [open, setOpen] = useState(first || isBelow(path, at) || ((mark === "add" || mark === "mod") && node.size <= 12 && !long))
   const [loaded, setLoaded] = useState(/** @type {Node[]} */ (node.children ?? []))
   const [failed, setFailed] = useState("")
   useEffect(() => setLoaded(node.children ?? []), [node])
@@ -126,22 +141,46 @@ function NodeRow({ node, depth, at, name, mark, k, open: first, ...shared }) {
     if (open && isContainer(node) && node.size > 0 && !loaded.length) void load()
   }, [open])
   const sign = mark === "add" ? "+" : mark === "mod" ? "~" : ""
-  return html`<div class="tr ${mark} ${path === at ? "sel" : ""}" style="padding-left:${depth * 16}px">
+  const line = useRef(/** @type {HTMLDivElement | null} */ (null))
+  useEffect(() => void (path === at && k >= -1 && line.current?.scrollIntoView({ block: "nearest" })), [])
+  return html`<div class="tr ${mark} ${path === at ? "sel" : ""}" style="padding-left:${depth * 16}px" ref=${line}>
       ${folds ? html`<button type="button" class="twist" aria-expanded=${String(open)} aria-label=${`${open ? "Fold" : "Unfold"} ${name}`} onClick=${() => setOpen(!open)}>${sign && !open ? sign : open ? "▾" : "▸"}</button>` : html`<span class="sign" aria-hidden="true">${sign}</span>`}
       <button type="button" class="kx" title=${oneLine(at, 300)} onClick=${() => pick(at)}>${name}</button>
       <span class="v" dir="auto">${isContainer(node) ? html`<span class=${mark === "add" ? "" : "dim"}>${brief(node)}</span>` : long ? html`<button type="button" class="more" onClick=${() => setOpen(!open)}>${open ? `${count(node.size)} characters` : brief(node, 160)}</button>` : html`<${Scalar} node=${node} />`}</span>
       <${By} by=${node.by} end=${end} go=${go} />
     </div>
     ${open && long && html`<div style="padding:2px 12px 6px ${depth * 16 + 22}px"><${LongText} node=${node} source=${source} run=${run} /></div>`}
-    ${open && isContainer(node) && html`${loaded.map((child) => html`<${NodeRow} key=${child.key} node=${child} depth=${depth + 1} at=${at + token(child.key ?? "")} name=${oneLine(String(child.key ?? ""), 120)} mark=${mark ? "below" : ""} k=${k} ...${shared} />`)}
+    ${open && isContainer(node) && html`<${Rows} nodes=${loaded} dull=${node.kind === "object" ? isEmpty : null} depth=${depth + 1} at=${at} mark=${mark ? "below" : ""} k=${k} ...${shared} />
       ${node.size > loaded.length && loaded.length > 0 && html`<div class="tr" style="padding-left:${(depth + 1) * 16 + 20}px">${k >= -1 ? html`<button type="button" class="more" onClick=${load}>${count(Math.min(PART, node.size - loaded.length))} more of ${count(node.size)}</button>` : html`<span class="dim">${count(node.size - loaded.length)} more; All shows them</span>`}</div>`}
       ${failed && html`<p class="err" style="padding-left:20px">${failed}</p>`}`}`
 }
 
-/** The whole document. @param {Shared & { k: number, version: string }} props */
-function Whole({ k, version, ...shared }) {
+/** @param {Node} node */
+const isEmpty = (node) => node.kind === "null" || (node.size === 0 && (isContainer(node) || node.kind === "text"))
+/** What the page of an Agent shows elsewhere. */
+const ELSEWHERE = new Set(["schema_version", "task", "current_step", "max_steps", "final_result", "stop_reason"])
+/** @param {string | null} path @param {string} at */
+const isBelow = (path, at) => path !== null && path.startsWith(`${at}/`)
+
+/**
+ * Values of one container. Several that say little are one line, until somebody wants them.
+ * @param {Shared & { nodes: Node[], dull: ((node: Node) => boolean) | null, depth: number, at: string, mark: "" | "below", k: number, opens?: (node: Node) => boolean }} props
+ */
+function Rows({ nodes, dull, depth, at, mark, k, opens, ...shared }) {
+  const [open, setOpen] = useState(false)
+  const { path } = shared
+  const isShown = (/** @type {Node} */ node) => !dull?.(node) || path === at + token(node.key ?? "") || isBelow(path, at + token(node.key ?? ""))
+  const few = nodes.filter(isShown)
+  const rest = nodes.length - few.length
+  return html`${(open || rest < 2 ? nodes : few).map((child) => html`<${NodeRow} key=${child.key} node=${child} depth=${depth} at=${at + token(child.key ?? "")} name=${oneLine(String(child.key ?? ""), 120)} mark=${mark} k=${k} open=${opens?.(child)} ...${shared} />`)}
+    ${!open && rest > 1 && html`<div class="tr" style="padding-left:${depth * 16 + 20}px"><button type="button" class="more" title=${oneLine(nodes.filter((node) => !isShown(node)).map((node) => String(node.key)).join(", "), 300)} onClick=${() => setOpen(true)}>${count(rest)} more</button></div>`}`
+}
+
+/** The whole document. @param {Shared & { agent: boolean, k: number, version: string }} props */
+function Whole({ agent, k, version, ...shared }) {
   const { value, error } = useAnswer(() => shared.source.state(shared.run, k, "", 0, PART), [shared.source, shared.run, k, version])
   if (error) return html`<p class="pad dim">${error.message}</p>`
   if (!value) return html`<${Loading} text="Reading the state" />`
-  return html`<div class="tree">${(value.children ?? []).map((child) => html`<${NodeRow} key=${child.key} node=${child} depth=${0} at=${token(child.key ?? "")} name=${oneLine(String(child.key ?? ""), 120)} mark="" k=${k} open=${isContainer(child) && child.size <= 8} ...${shared} />`)}</div>`
+  const dull = (/** @type {Node} */ node) => isEmpty(node) || (agent && ELSEWHERE.has(String(node.key)))
+  return html`<div class="tree"><${Rows} nodes=${value.children ?? []} dull=${dull} depth=${0} at="" mark="" k=${k} opens=${(/** @type {Node} */ child) => isContainer(child) && child.size <= 8 && !agent} ...${shared} /></div>`
 }

@@ -9,6 +9,7 @@ import { oneLine, visible } from "../../text.js"
 import { Answer } from "./answer.js"
 import { Effects } from "./effects.js"
 import { Failure } from "./failure.js"
+import { Share } from "./share.js"
 
 /**
  * @typedef {import("../../api.d.ts").Source} Source
@@ -49,6 +50,7 @@ export function StepPanel({ run, step, source, above }) {
     ${step.children.filter((each) => each.kind !== "candidate").length > 0 && html`<section class="sec"><h3>Child runs</h3>${step.children.filter((each) => each.kind !== "candidate").map((each) => html`<p class="row"><span class="dim">${each.kind}</span>${each.here ? html`<a class="mono" href=${`#/run/${encodeURIComponent(each.run)}`}>${shortId(oneLine(each.run))}</a>` : html`<span class="mono">${shortId(oneLine(each.run))}</span><span class="dim">not here</span>`}</p>`)}</section>`}
     <${Effects} effects=${step.effects} more=${step.more_effects} source=${source} run=${run.id} />
     ${step.events.length > 0 && html`<section class="sec"><h3>Events</h3>${step.events.map((event) => html`<div class="event"><span>${oneLine(event.name, 60)}</span><div>${event.data.kind === "object" && !event.data.size ? "" : html`<${NodeValue} node=${event.data} source=${source} run=${run.id} />`}</div></div>`)}${step.more_events > 0 && html`<p class="dim">${count(step.more_events)} more</p>`}</section>`}
+    <${Share} key=${step.k} run=${run} step=${step} />
   </div>`
 }
 

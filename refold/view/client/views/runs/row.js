@@ -43,6 +43,13 @@ function told(row) {
   return html`<span class="s-waiting" dir="auto" title=${visible(row.question)}> · asks: ${visible(row.question)}${more}</span>`
 }
 
+/** A click anywhere in a row opens its run, unless it was on something of its own, or marked text. @param {MouseEvent} event @param {RunRow} row */
+function opens(event, row) {
+  if (/** @type {Element} */ (event.target).closest("a, button, label, input") || getSelection()?.toString()) return
+  if (event.metaKey || event.ctrlKey) open(addressOf(row))
+  else location.hash = addressOf(row)
+}
+
 /** What is folded below a run. @param {RunRow} row */
 const below = (row) => plural(row.descendants, row.forks === row.descendants ? "fork" : "run")
 
@@ -74,6 +81,7 @@ export function RunLine({ line, index, current, chosen, folders, onSelect, onFol
     aria-selected=${String(chosen)}
     aria-expanded=${line.children ? String(line.open) : null}
     onfocusin=${() => onFocus(line.key)}
+    onClick=${row && ((/** @type {MouseEvent} */ event) => opens(event, row))}
   ><${Guarded} what="run"><${Cells} line=${line} title=${title} tab=${tab} chosen=${chosen} folders=${folders} onSelect=${onSelect} onFold=${onFold} /><//></div>`
 }
 
