@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from toys.link_checker import LinkChecker
 from view_server import serving
@@ -36,7 +37,7 @@ def test_a_run_names_its_dearest_steps_and_what_made_its_context_grow(tmp_path: 
         {"prompt_tokens": tokens, "completion_tokens": 7, "total_tokens": tokens + 7, "cost_usd": cost}
         for tokens, cost in zip(sent, costs, strict=True)
     ]
-    answers = [{**turn, "usage": usage} for turn, usage in zip([*turns, {"text": "Seen."}], used, strict=True)]
+    answers = [dict(turn, usage=usage) for turn, usage in zip([*turns, {"text": "Seen."}], used, strict=True)]
     Agent(name="a", model=ScriptedGenerator(answers), tools=[look], engine={"traces": tmp_path}).run_sync("Look")
     with serving(tmp_path) as asking:
         run = asking.get("run", id=asking.get("runs")["rows"][0]["id"])
