@@ -32,12 +32,14 @@ def look(at: str) -> str:
 
 def test_a_run_names_its_dearest_steps_and_what_made_its_context_grow(tmp_path: Path) -> None:
     sent, costs = [1200, 2100, 9800, 9900, 300, 5000], [0.125, 0.25, 0.125, 1.0, 0.5, 0.125]
-    turns = [{"calls": [{"look": {"at": at}} for at in (str(k), "again", "once more")][: k + 1]} for k in range(5)]
+    turns: list[dict[str, Any]] = [
+        {"calls": [{"look": {"at": at}} for at in (str(k), "again", "once more")][: k + 1]} for k in range(5)
+    ]
     used = [
         {"prompt_tokens": tokens, "completion_tokens": 7, "total_tokens": tokens + 7, "cost_usd": cost}
         for tokens, cost in zip(sent, costs, strict=True)
     ]
-    answers = [dict(turn, usage=usage) for turn, usage in zip([*turns, {"text": "Seen."}], used, strict=True)]
+    answers = [{**turn, "usage": usage} for turn, usage in zip([*turns, {"text": "Seen."}], used, strict=True)]
     Agent(name="a", model=ScriptedGenerator(answers), tools=[look], engine={"traces": tmp_path}).run_sync("Look")
     with serving(tmp_path) as asking:
         run = asking.get("run", id=asking.get("runs")["rows"][0]["id"])
