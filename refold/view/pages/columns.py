@@ -113,9 +113,9 @@ def dearest(trace: IndexedTrace, most: int) -> list[tuple[int, float | None, int
 
 
 def growth(trace: IndexedTrace, most: int) -> list[tuple[int, int, int, str]]:
-    """Return the steps whose context grew most: step, tokens sent, tokens more than before, label of the step before.
+    """Return the steps whose context grew most.
 
-    Steps of which no tokens are known are passed over. What a step adds to the context is sent in the next one, so the
+    Each is the step, the tokens sent, how many more they are than before, and the label of the step before. Steps of which no tokens are known are passed over. What a step adds to the context is sent in the next one, so the
     label before says what made it grow.
     """
     return trace.query(
