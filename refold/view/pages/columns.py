@@ -115,8 +115,9 @@ def dearest(trace: IndexedTrace, most: int) -> list[tuple[int, float | None, int
 def growth(trace: IndexedTrace, most: int) -> list[tuple[int, int, int, str]]:
     """Return the steps whose context grew most.
 
-    Each is the step, the tokens sent, how many more they are than before, and the label of the step before. Steps of which no tokens are known are passed over. What a step adds to the context is sent in the next one, so the
-    label before says what made it grow.
+    Each is the step, the tokens sent, how many more they are than before, and the label of the step before. Steps of
+    which no tokens are known are passed over. What a step adds to the context is sent in the next one, so the label
+    before says what made it grow.
     """
     return trace.query(
         "SELECT k, tokens_in, tokens_in - before AS more, label FROM (SELECT k, tokens_in, "
