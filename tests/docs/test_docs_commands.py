@@ -19,7 +19,7 @@ SETUP = ("pip ", "make ", "mkdir ")
 ASKS = re.compile(r"^(.*: )(\S+)$")
 """The line of a question: what the command prints, and what the reader types."""
 VARIES = re.compile(
-    r"\.\.\.|\b[a-z0-9-]+(?:-[0-9a-z]{8}|…)[0-9a-z]{6}\b|\d+(?:\.\d+)? ms\b|\d+\.\d kB|"
+    r"\.\.\.|\b[a-z0-9-]+(?:-[0-9a-z]{8}|…)[0-9a-z]{6}\b|\d+(?:\.\d+)? m?s\b|\b[0-9a-f]{32}\b|\d+\.\d kB|"
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d| {2,}"
 )
 """Ids of runs, times and sizes differ from run to run, and so do the widths of columns; `...` leaves text out."""
@@ -97,8 +97,8 @@ def missing(shown: list[str], printed: list[str]) -> str | None:
 
 def runs(folder: Path) -> list[str]:
     """The ends of the ids of the folder's runs, oldest first."""
-    found = sorted((folder / "runs").glob("*.trace.jsonl"), key=lambda path: path.name.rpartition("-")[2])
-    return [path.name.removesuffix(".trace.jsonl")[-6:] for path in found]
+    ids = [path.name.removesuffix(".trace.jsonl")[-14:] for path in folder.rglob("*.trace.jsonl")]
+    return [each[-6:] for each in sorted(ids)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -115,8 +115,9 @@ def test_the_commands_of_a_page_print_what_it_shows(page: Path, tmp_path: Path) 
             if line.startswith(SETUP):
                 continue
             seen += 1
-            named = runs(tmp_path)
-            command = line.replace("FIRST_RUN", named[0] if named else "").replace("FORK", named[-1] if named else "")
+            command = line
+            for name, run in zip(("FIRST_RUN", "NEW_RUN"), runs(tmp_path), strict=False):
+                command = command.replace(name, run)
             printed = at_a_terminal(
                 command.partition("  #")[0], tmp_path, [each for each in shown if "Which? " in each]
             )

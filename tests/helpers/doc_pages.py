@@ -51,16 +51,21 @@ def commands(block: Block) -> list[Command]:
 
 
 def written(text: str, block: str) -> str:
-    """Return a file with a block of the page: what the block defines replaces what the file defines by that name."""
-    old = {name: node for node in ast.parse(text).body for name in _defined(node)}
-    new = {name: node for node in ast.parse(block).body for name in _defined(node)}
-    if not new.keys() <= old.keys() or block.startswith(("import ", "from ")):
+    """Return a file with a block of the page: a definition replaces the file's own one of that name.
+
+    A new definition comes before the next one that replaces another. A block that imports is the whole file.
+    """
+    if not text or block.startswith(("import ", "from ")):
         return block
-    lines = text.splitlines(keepends=True)
-    for name, node in sorted(new.items(), key=lambda item: -old[item[0]].lineno):
-        lines[_first_line(old[name]) - 1 : old[name].end_lineno] = block.splitlines(keepends=True)[
-            _first_line(node) - 1 : node.end_lineno
-        ]
+    old = {name: node for node in ast.parse(text).body for name in _defined(node)}
+    lines, new = text.splitlines(keepends=True), block.splitlines(keepends=True)
+    parts, start = [], 0
+    for node in ast.parse(block).body:
+        if known := [old[name] for name in _defined(node) if name in old]:
+            parts.append((known[0], "".join(new[start : node.end_lineno]).lstrip("\n")))
+            start = node.end_lineno or 0
+    for node, part in sorted(parts, key=lambda each: -each[0].lineno):
+        lines[_first_line(node) - 1 : node.end_lineno] = [part]
     return "".join(lines)
 
 

@@ -6,6 +6,7 @@ Errors must stand in the lines marked `# expect`, and nowhere else; the marked l
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,19 +19,19 @@ sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 import doc_pages  # noqa: E402
 
 PAGES = ROOT / "build" / "pages"
+_IMPORTS_EACH_OTHER = "# pyright: reportMissingImports=false\n"
 _KNOWN_TO_READERS = "# pyright: reportRedeclaration=false, reportOptionalSubscript=false\n"
 """A page may show two ways to write one function, and subscripts what its reader knows to be there."""
 
 
 def write_pages() -> list[Path]:
     """Write the blocks of each page as one module, and return their paths."""
-    PAGES.mkdir(parents=True, exist_ok=True)
-    for old in PAGES.glob("*.py"):
-        old.unlink()
+    shutil.rmtree(PAGES, ignore_errors=True)
+    PAGES.mkdir(parents=True)
     written = []
     for page in doc_pages.PAGES:
         stem = page.stem.replace("-", "_").lower()
-        shown = {f"{stem}_{name}": text for name, text in doc_pages.files(page).items()}
+        shown = {f"{stem}_{name}": _IMPORTS_EACH_OTHER + text for name, text in doc_pages.files(page).items()}
         if code := doc_pages.code(page):
             shown[f"{stem}_page.py"] = "\n".join(code)
         for name, text in shown.items():
