@@ -31,6 +31,7 @@ from .effects.perform import perform_as as perform_as
 from .effects.perform import perform_sync as perform_sync
 from .effects.perform import pin as pin
 from .effects.perform import rng as rng
+from .effects.perform import run_meter as run_meter
 from .effects.perform import run_resource as run_resource
 from .effects.perform import trace_home as trace_home
 from .effects.redaction import make_redactor as make_redactor

@@ -18,6 +18,7 @@ from ...traces.stores.store_url import home_of
 from ..concurrency.threads import in_thread, waits_in_thread
 from ..current_frame import frame_variable
 from ..errors import NoRunError, StateValueError
+from ..loop.stop_criteria import Meter
 from ..state.digest import value_digest
 from .budget import CallUsage
 from .call import CallInfo, carry_out_here, outcome_of, replayed, typed
@@ -212,6 +213,17 @@ def follow_run(known: Follower | None = None) -> Follower:
     if writer is None:
         raise NoRunError("no run is live here; follow a trace from inside a hook, an effect or a tool of its run")
     return known if known is not None and known.follows(writer) else Follower(writer)
+
+
+def run_meter() -> Meter:
+    """Return the meter of the running run, as for stop criteria.
+
+    Raises NoRunError if no run is live here.
+    """
+    frame = frame_or_none()
+    if frame is None or frame.host.writer is None:
+        raise NoRunError("no run is live here; read a run's usage from inside its `act`, an effect or a tool")
+    return cast(Meter, frame.host)
 
 
 def trace_home() -> Path | None:

@@ -1,69 +1,49 @@
-"""Stop hooks: hooks that finish a run, each by one simple rule.
+"""Stop rules: hooks or stop conditions that end an Agent's run.
 
-They are pure: their counts are part of the run's state. So a resumed run keeps counting, a replay reaches the same end,
-and agents can share a hook without sharing its count. The reason of the Finish is the hook's name.
+Each is a pure function of the state and the meter after an answer; what it counts is in the state's `counts`.
 """
 
-from collections.abc import Callable
 from re import Pattern
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from .events import (
-    AgentEvent,
-    AgentStart,
-    CompactionEvent,
-    GenerationEnd,
-    GenerationError,
-    GenerationRetry,
-    GenerationStep,
-    ToolEnd,
-    ToolError,
-    ToolStep,
-)
-from .hooks.hook import CountingHook, Hook
+from ...engine import Meter
+from .chat.messages import Message
+from .hooks.hook import Hook
 from .hooks.patterns import matcher
 from .hooks.stop_conditions import StopCondition as StopCondition
+from .hooks.stop_conditions import StopRule as StopRule
 from .hooks.stop_conditions import stop_condition as stop_condition
-from .reactions import Finish, Reaction
-
-_Counted: TypeAlias = tuple[bool, Any]
-"""Whether to stop, and the memory for the next event."""
+from .loop.facts import DENIED_MARK
+from .loop.state import AgentState
 
 
 def step_count(max_steps: int, *, name: str | None = None) -> Hook:
     """Stop after `max_steps` steps of the agent."""
     _at_least(1, max_steps=max_steps)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        return event.step >= max_steps, memory
-
-    return _stop(check, (GenerationStep,), name or f"stop_on_step_count({max_steps})")
+    return StopRule(
+        lambda state, meter: state.current_step >= max_steps, name=name or f"stop_on_step_count({max_steps})"
+    )
 
 
 def generation_count(max_generations: int, *, name: str | None = None) -> Hook:
     """Stop after `max_generations` requests to a model.
 
-    Every request counts: failed and repeated requests, requests that failed for good, and requests for a summary.
+    Every request counts: failed and repeated requests, and requests for a summary.
     """
     _at_least(1, max_generations=max_generations)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        asked = (memory or 0) + _requests(event)
-        return asked >= max_generations, asked
-
-    events = (GenerationEnd, GenerationRetry, GenerationError, CompactionEvent)
-    return _stop(check, events, name or f"stop_on_generation_count({max_generations})")
+    name = name or f"stop_on_generation_count({max_generations})"
+    return StopRule(lambda state, meter: state.counts.requests >= max_generations, name=name)
 
 
 def tool_use(tool_name: str, *, count: int = 1, name: str | None = None) -> Hook:
     """Stop after `count` successful calls of the tool that models call so."""
     _at_least(1, count=count)
 
-    def check(event: Any, memory: Any) -> _Counted:
-        used = (memory or 0) + (event.tool_call.name == tool_name and event.error is None)
-        return used >= count, used
+    def is_used(state: Any, meter: Meter) -> bool:
+        successes: int = state.counts.calls.get(tool_name, 0) - state.counts.errors.get(tool_name, 0)
+        return successes >= count
 
-    return _stop(check, (ToolEnd,), name or f"stop_on_tool_use({tool_name}, {count})")
+    return StopRule(is_used, name=name or f"stop_on_tool_use({tool_name}, {count})")
 
 
 def any_tool_use(*, count: int = 1, name: str | None = None) -> Hook:
@@ -72,12 +52,8 @@ def any_tool_use(*, count: int = 1, name: str | None = None) -> Hook:
     Each parallel call counts.
     """
     _at_least(1, count=count)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        used = (memory or 0) + 1
-        return used >= count, used
-
-    return _stop(check, (ToolEnd,), name or f"stop_on_any_tool_use({count})")
+    name = name or f"stop_on_any_tool_use({count})"
+    return StopRule(lambda state, meter: sum(state.counts.calls.values()) >= count, name=name)
 
 
 def output(
@@ -94,10 +70,11 @@ def output(
     """
     matches = matcher(pattern, case_sensitive=case_sensitive, exact=exact, regex=regex)
 
-    def check(event: Any, memory: Any) -> _Counted:
-        return bool(event.messages) and matches(event.messages[-1].content), memory
+    def is_said(state: AgentState, meter: Meter) -> bool:
+        answer, _ = _last_turn(state)
+        return answer is not None and matches(answer.content)
 
-    return _stop(check, (GenerationEnd,), name or f"stop_on_output('{_pattern_text(pattern)}')")
+    return StopRule(is_said, name=name or f"stop_on_output('{_pattern_text(pattern)}')")
 
 
 def tool_output(
@@ -115,12 +92,14 @@ def tool_output(
     """
     matches = matcher(pattern, case_sensitive=case_sensitive, exact=exact, regex=regex)
 
-    def check(event: Any, memory: Any) -> _Counted:
-        asked = tool_name is None or event.tool_call.name == tool_name
-        return asked and event.result is not None and matches(event.result), memory
+    def is_returned(state: AgentState, meter: Meter) -> bool:
+        answer, results = _last_turn(state)
+        calls = answer.tool_calls or () if answer is not None else ()
+        ids = {call.id for call in calls if tool_name in (None, call.name)}
+        return any(result.tool_call_id in ids and matches(result.content) for result in results)
 
-    return _stop(
-        check, (ToolEnd,), name or f"stop_on_tool_output('{_pattern_text(pattern)}', tool={tool_name or 'any'})"
+    return StopRule(
+        is_returned, name=name or f"stop_on_tool_output('{_pattern_text(pattern)}', tool={tool_name or 'any'})"
     )
 
 
@@ -130,48 +109,31 @@ def tool_error(tool_name: str | None = None, *, name: str | None = None) -> Hook
     With `tool_name`, only calls of that tool count.
     """
 
-    def check(event: Any, memory: Any) -> _Counted:
-        return (tool_name is None or event.tool_call.name == tool_name) and event.error is not None, memory
+    def has_failed(state: Any, meter: Meter) -> bool:
+        errors = state.counts.errors
+        return bool(errors) if tool_name is None else tool_name in errors
 
-    return _stop(check, (ToolEnd, ToolError), name or f"stop_on_tool_error({tool_name or 'any'})")
+    return StopRule(has_failed, name=name or f"stop_on_tool_error({tool_name or 'any'})")
 
 
 def no_new_tool_used(for_steps: int, *, name: str | None = None) -> Hook:
     """Stop after `for_steps` steps in a row without a new tool.
 
-    A tool is new at its first call in the run.
+    A tool is new at its first successful call in the run.
     """
     _at_least(1, for_steps=for_steps)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        seen, new, idle = memory or ([], False, 0)
-        if isinstance(event, ToolEnd):
-            if event.tool_call.name in seen:
-                return False, memory
-            return False, [[*seen, event.tool_call.name], True, idle]
-        idle = 0 if new else idle + 1
-        return idle >= for_steps, [list(seen), False, idle]
-
-    return _stop(check, (ToolEnd, GenerationStep), name or f"stop_on_no_new_tool({for_steps})")
+    name = name or f"stop_on_no_new_tool({for_steps})"
+    return StopRule(lambda state, meter: state.current_step - state.counts.last_new_tool_step >= for_steps, name=name)
 
 
 def no_tool_calls(for_steps: int = 1, *, name: str | None = None) -> Hook:
-    """Stop after `for_steps` steps in a row without a tool call.
+    """Stop after `for_steps` answers in a row without a tool call.
 
     A call that fails is a call, too.
     """
     _at_least(1, for_steps=for_steps)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        called, idle = memory or (False, 0)
-        if not isinstance(event, GenerationStep):
-            return False, memory if called else [True, idle]
-        called = called or any(message.tool_calls for message in event.messages)
-        idle = 0 if called else idle + 1
-        return idle >= for_steps, [False, idle]
-
-    events = (ToolEnd, ToolError, GenerationStep)
-    return _stop(check, events, name or f"stop_on_no_tool_calls({for_steps})")
+    name = name or f"stop_on_no_tool_calls({for_steps})"
+    return StopRule(lambda state, meter: state.counts.idle_steps >= for_steps, name=name)
 
 
 def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", name: str | None = None) -> Hook:
@@ -184,46 +146,30 @@ def token_usage(limit: int, *, mode: Literal["total", "in", "out"] = "total", na
     fields = {"total": "total_tokens", "in": "input_tokens", "out": "output_tokens"}
     if mode not in fields:
         raise ValueError(f"mode must be total, in or out, got {mode!r}")
-
-    def check(event: Any, memory: Any) -> _Counted:
-        used = (memory or 0) + getattr(event.usage, fields[mode])
-        return used > limit, used
-
-    return _stop(check, (GenerationEnd, ToolStep), name or f"stop_on_token_usage({limit}, {mode})")
+    name = name or f"stop_on_token_usage({limit}, {mode})"
+    return StopRule(lambda state, meter: getattr(state.usage, fields[mode]) > limit, name=name)
 
 
 def elapsed_time(max_seconds: float, *, name: str | None = None) -> Hook:
-    """Stop when more than `max_seconds` have passed since the run's start.
+    """Stop when the run has worked for more than `max_seconds`.
 
-    The hook measures wall time after each generation, including the time in which a run waits or is interrupted. It
-    does not stop a call at work; the budget's `max_runtime_seconds` does.
+    Time in which the run waits for an answer or is interrupted is not included, and a fork starts at 0. The rule does
+    not stop a running call; the budget's `max_runtime_seconds` does.
     """
     _at_least(0, max_seconds=max_seconds)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        now = event.timestamp.timestamp()
-        if isinstance(event, AgentStart) or memory is None:
-            return False, now
-        return now - memory > max_seconds, memory
-
-    events = (AgentStart, GenerationEnd)
-    return _stop(check, events, name or f"stop_on_elapsed_time({max_seconds}s)", clock=True)
+    name = name or f"stop_on_elapsed_time({max_seconds}s)"
+    return StopRule(lambda state, meter: meter.elapsed > max_seconds, name=name)
 
 
 def estimated_cost(limit: float, *, name: str | None = None) -> Hook:
-    """Stop when generations have cost more than `limit` US dollars.
+    """Stop when the run has cost more than `limit` US dollars.
 
-    The generations of sub-agents count. A generation without a known price adds nothing here; the budget's
-    `max_cost_usd` decides what happens to such a run.
+    The generations of sub-agents are included, and a fork starts at 0. A generation without a known price adds nothing
+    here; the budget's `max_cost_usd` decides what happens to such a run.
     """
     _at_least(0, limit=limit)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        cost = event.cost_usd if isinstance(event, ToolEnd) else event.usage.cost_usd
-        spent = (memory or 0.0) + (cost or 0.0)
-        return spent > limit, spent
-
-    return _stop(check, (GenerationEnd, ToolEnd), name or f"stop_on_estimated_cost(${limit:.2f})")
+    name = name or f"stop_on_estimated_cost(${limit:.2f})"
+    return StopRule(lambda state, meter: meter.cost > limit, name=name)
 
 
 def consecutive_errors(count: int, *, name: str | None = None) -> Hook:
@@ -232,49 +178,26 @@ def consecutive_errors(count: int, *, name: str | None = None) -> Hook:
     Failures that the model saw count as well. A successful call resets the count.
     """
     _at_least(1, count=count)
-
-    def check(event: Any, memory: Any) -> _Counted:
-        failed = 0 if event.error is None else (memory or 0) + 1
-        return failed >= count, failed
-
-    return _stop(check, (ToolEnd, ToolError), name or f"stop_on_consecutive_errors({count})")
+    name = name or f"stop_on_consecutive_errors({count})"
+    return StopRule(lambda state, meter: state.counts.errors_in_row >= count, name=name)
 
 
-def _stop(
-    check: Callable[[Any, Any], _Counted], events: tuple[type[AgentEvent], ...], name: str, *, clock: bool = False
-) -> Hook:
-    """Return a hook that finishes the run when `check(event, memory)` is true.
-
-    The start of a run resets the memory.
-    """
-
-    def count(event: Any, memory: Any) -> tuple[Reaction | None, Any]:
-        if isinstance(event, AgentStart) and AgentStart not in events:
-            return None, None
-        stop, memory = check(event, memory)
-        return (Finish(name) if stop else None), memory
-
-    return CountingHook(count, (AgentStart, *events), name=name, clock=clock)
-
-
-def _requests(event: AgentEvent) -> int:
-    """Return how many requests to a model an event counts.
-
-    A completed compaction counts one request (its summary), or two after an overflow: the failed request and the
-    summary.
-    """
-    if not isinstance(event, CompactionEvent):
-        return 1
-    if event.compaction_status != "completed":
-        return 0
-    return 2 if event.trigger == "overflow_recovery" else 1
+def _last_turn(state: AgentState) -> tuple[Message | None, list[Message]]:
+    """Return the run's last answer and the results of its calls."""
+    results: list[Message] = []
+    for message in reversed(state.messages[state.turns_before :]):
+        if message.role == "assistant":
+            return message, results
+        if message.role == "tool" and DENIED_MARK not in message.metadata:
+            results.append(message)
+    return None, []
 
 
 def _pattern_text(pattern: str | Pattern[str]) -> str:
     return pattern if isinstance(pattern, str) else pattern.pattern
 
 
-def _at_least(least: int, **given: Any) -> None:
-    for name, value in given.items():
+def _at_least(least: int, **numbers: Any) -> None:
+    for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
             raise ValueError(f"{name} must be a number of at least {least}, got {value!r}")

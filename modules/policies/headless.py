@@ -9,21 +9,16 @@ from typing import Any, ClassVar, cast
 
 from pydantic import Field
 
-from ..agent.events import GenerationStep
-from ..agent.hooks.hook import CountingFunction, CountingHook
-from ..agent.reactions import Finish, Reaction
+from ...engine import Meter
+from ..agent.hooks.stop_conditions import Rule, StopRule
+from ..agent.loop.state import AgentState
 from .people import without_people
 from .session_policy import SessionPolicy
 
 
-def _stop_on_max_steps(policy: Any, event: GenerationStep, memory: int | None) -> tuple[Reaction | None, int]:
-    """Finish the run once it has made `max_steps` generations.
-
-    The count is part of the run's state.
-    """
-    count = (memory or 0) + 1
+def _stop_on_max_steps(policy: Any, state: AgentState, meter: Meter) -> str | bool:
     limit = policy.max_steps
-    return (Finish(f"max_steps={limit} reached") if limit is not None and count >= limit else None), count
+    return limit is not None and state.current_step >= limit and f"max_steps={limit} reached"
 
 
 class HeadlessSessionPolicy(SessionPolicy):
@@ -32,8 +27,7 @@ class HeadlessSessionPolicy(SessionPolicy):
     `ask_user` and `confirm` are cancelled at once, and rules that would ask deny.
 
     Attributes:
-        max_steps: the number of generations after which a run ends, as finished. Each run has its own count; a resumed
-        run
+        max_steps: the number of steps after which a run ends, as finished. Each run has its own count; a resumed run
             keeps counting. None leaves the limit to the agent.
     """
 
@@ -43,9 +37,7 @@ class HeadlessSessionPolicy(SessionPolicy):
 
     max_steps: int | None = Field(default=None, gt=0)
 
-    stop_on_max_steps: ClassVar[Any] = CountingHook(
-        cast(CountingFunction, _stop_on_max_steps), GenerationStep, name="stop_on_max_steps"
-    )
+    stop_on_max_steps: ClassVar[Any] = StopRule(cast(Rule, _stop_on_max_steps), name="stop_on_max_steps")
 
     @contextmanager
     def surroundings(self) -> Iterator[None]:

@@ -32,8 +32,8 @@ class SessionPolicy(BaseModel):
     Settings are fields; unknown ones are refused. The hooks are the methods marked with `hook`, including those of base
     classes; a hook replaces an inherited hook of the same name. A hook that raises on ToolStart denies the call.
 
-    A policy keeps no state of a run: one policy may serve many runs at once, and sub-agents. Use a CountingHook to
-    count.
+    A policy keeps no state of a run: one policy may serve many runs at once, and sub-agents. A StopRule
+    reads the counts in the run's state.
 
     Attributes:
         name: the name under which it is registered.

@@ -4,7 +4,7 @@ import inspect
 import warnings
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from ....engine import in_thread
 from ....traces.errors import UsageError
@@ -22,7 +22,6 @@ from .conditions import Condition, as_condition
 D = TypeVar("D")
 EventTypes: TypeAlias = type[AgentEvent] | tuple[type[AgentEvent], ...]
 HookFunction: TypeAlias = Callable[..., Reaction | Awaitable[Reaction | None] | None]
-CountingFunction: TypeAlias = Callable[[Any, Any], tuple[Reaction | None, Any]]
 
 
 class Hook(property, Generic[Needs]):
@@ -147,35 +146,6 @@ class Hook(property, Generic[Needs]):
     def __repr__(self) -> str:
         types = self.event_type if isinstance(self.event_type, tuple) else (self.event_type,)
         return f"<{type(self).__name__} {self.name} on {', '.join(cls.__name__ for cls in types)}>"
-
-
-class CountingHook(Hook):
-    """A pure hook with a memory: `func(event, memory)`.
-
-    The function returns a reaction or None, and the new memory. The memory is any JSON value, None at first. It is part
-    of the run's state: each run has its own memory, and a resumed run keeps counting. Verifying or resuming a run calls
-    the function again with the recorded memory and event, so the result must depend on nothing else. The function may
-    read `event.timestamp` only with `clock=True`; otherwise the timestamp is not recorded. The function must be sync
-    and quick, because it runs in the event loop, and must not change its arguments.
-    """
-
-    def __init__(self, func: CountingFunction, event_type: EventTypes, *, name: str, clock: bool = False) -> None:
-        super().__init__(cast(HookFunction, func), event_type, name=name)
-        self.clock = clock
-
-    def _bound(self, func: Callable[..., Any]) -> "Hook":
-        return CountingHook(func, self.event_type, name=self.name, clock=self.clock)
-
-    def count(self, event: AgentEvent, memory: Any) -> tuple[Reaction | None, Any]:
-        """Return the reaction to an event and the new memory."""
-        if not isinstance(event, self.event_type):
-            return None, memory
-        reaction, memory = cast(CountingFunction, self.func)(event, memory)
-        return reaction, memory
-
-    async def react(self, event: AgentEvent, run: Callable[[], RunContext[Any]] | None = None) -> Reaction | None:
-        """Return the reaction to an event when the memory is None."""
-        return self.count(event, None)[0]
 
 
 class _Decorator(Protocol):

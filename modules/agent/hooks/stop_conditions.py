@@ -1,17 +1,43 @@
-"""Stop conditions: predicates on a run's steps; combined by `&`, `|`, `~`."""
+"""Stop rules on a state, and stop conditions on steps."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_ as and_operator
 from operator import or_ as or_operator
-from typing import Any, overload
+from typing import Any, cast, overload
 
-from ....engine import own_error
+from ....engine import Meter, own_error
 from ..events import AgentStep
 from .hook import Hook
 
 Judge = Callable[[Sequence[AgentStep]], Any]
+Rule = Callable[[Any, Meter], bool | str]
+
+
+class StopRule(Hook):
+    """A pure function `(state, meter) -> bool` that ends the run.
+
+        Agent(..., hooks=[StopRule(lambda state, meter: state.usage.total_tokens > 9_000, name="tokens")])
+
+    Pass it in an Agent's `hooks`. refold evaluates it at the end of each turn. `state` has the
+    turn's messages and counts, and `meter` the steps, seconds, tokens and cost of the run. A text is true, and is the
+    reason of the Finish; otherwise the rule's name is the reason. The function must be sync and quick. If it raises,
+    the run fails.
+    """
+
+    def __init__(self, func: Rule, *, name: str | None = None) -> None:
+        if inspect.iscoroutinefunction(func):
+            raise TypeError(f"a stop rule must be a sync function of state and meter, got the async {func.__name__}")
+        super().__init__(cast(Any, func), (), name=name)
+
+    def _bound(self, func: Callable[..., Any]) -> "StopRule":
+        return StopRule(func, name=self.name)
+
+    def reason_at(self, state: Any, meter: Meter) -> str | None:
+        """Return the reason to stop in this state, or None."""
+        holds = self.func(state, meter)
+        return (holds if isinstance(holds, str) else self.name) if holds else None
 
 
 class StopCondition:

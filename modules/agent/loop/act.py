@@ -1,6 +1,6 @@
 """The second half of a turn: tool calls and their hooks."""
 
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -8,7 +8,18 @@ from typing import Any
 
 import orjson
 
-from ....engine import ActionResult, Decision, Observation, call_info, effect, in_order, perform, run_actions
+from ....engine import (
+    ActionResult,
+    Decision,
+    Observation,
+    call_info,
+    effect,
+    in_order,
+    own_error,
+    perform,
+    run_actions,
+    run_meter,
+)
 from ....engine.errors import EffectError
 from ..chat.json_forms import usage_to_dict
 from ..chat.tool_calls import ToolCall
@@ -26,11 +37,10 @@ from ..events import (
     ToolStep,
 )
 from ..generators.providers.fallback import answering
-from ..generators.recorded_error import recorded_error
-from ..hooks.steps import Steps
+from ..generators.recorded_error import error_text, error_type, recorded_error
 from ..outputs.read import verdict_of_calls
 from ..outputs.spec import OutputSpec
-from ..reactions import DENIED, Edit, Reaction, RetryWithFeedback, Supply
+from ..reactions import DENIED, Edit, Fail, Finish, Reaction, RetryWithFeedback, Supply
 from ..tools import ToolOutcome, tool_context
 from ..tools.actions import call_text
 from ..tools.results.errors import catches
@@ -39,8 +49,9 @@ from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
 from .facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
 from .member import handoff_in
+from .reduce import state_after
 from .setup import Setup
-from .state import AgentState
+from .state import AgentState, Counts
 from .turn import Turn, kind_of
 
 _SHOWN = (ToolStart, ToolEnd, ToolStep, ToolError, GenerationEnd, GenerationStep)
@@ -52,23 +63,26 @@ ONE_HANDOFF = "[Not run: an earlier call of this answer has handed the conversat
 """The result of a transfer's call after the accepted one."""
 
 
-async def observed(setup: Setup, tools: Any, state: AgentState, decision: Decision) -> Observation:
+async def observed(
+    setup: Setup, tools: Any, state: AgentState, decision: Decision, counts: Counts | None = None
+) -> Observation:
     """Run a turn's calls and show its events to hooks.
 
-    If no hook listens and there is no stop condition, `observed` only runs the calls.
+    Without a hook that listens, a stop rule and a stop condition, `observed` only runs the calls. `counts` are those before the
+    turn, for stop rules.
     """
     kind = kind_of(decision)
     if kind in ("reaction", "error"):
-        return Observation()
+        return await Acting(setup, tools, state, decision, counts).judged() if setup.rules else Observation()
     names = setup.offered_names(state)
     if names is not None:  # a call of another tool is a call of an unknown one
         tools = {name: tool for name, tool in tools.items() if name in names or name not in setup.by_name}
-    if setup.stop_conditions or setup.listeners.want_any(_SHOWN):
-        return await Acting(setup, tools, state, decision).observation()
+    if setup.stop_conditions or setup.rules or setup.listeners.want_any(_SHOWN):
+        return await Acting(setup, tools, state, decision, counts).observation()
     results = await _carried_out(setup, tools, state, decision) if kind == "calls" else ()
     for result in results:
         if result.error is not None or "signal" in result.output:
-            return await Acting(setup, tools, state, decision).shown(results)
+            return await Acting(setup, tools, state, decision, counts).shown(results)
     return Observation(results)
 
 
@@ -126,16 +140,17 @@ def _is_output(spec: OutputSpec, result: ActionResult) -> bool:
 class Acting:
     """One turn after the model's answer."""
 
-    def __init__(self, setup: Setup, tools: Any, state: AgentState, decision: Decision) -> None:
+    def __init__(
+        self, setup: Setup, tools: Any, state: AgentState, decision: Decision, counts: Counts | None = None
+    ) -> None:
         self.setup = setup
         self.tools = tools
         self.state = state
         self.decision = decision
+        self.counts = counts or Counts()
         self.step = state.current_step + 1
-        memory = {**state.memory, **((decision.meta or {}).get("memory") or {})}
-        self.dispatch = Dispatch(
-            setup.listeners, memory, partial(setup.event_facts, state), partial(setup.run_context, state)
-        )
+        facts = partial(setup.event_facts, state)
+        self.dispatch = Dispatch(setup.listeners, facts, partial(setup.run_context, state))
         self.error: dict[str, Any] | None = None
         self.settled: dict[str, ActionResult] = {}
         """The results of the calls that do not run, by id: denied, or answered by a hook."""
@@ -163,18 +178,22 @@ class Acting:
         for call, result in zip(self.turn.calls, results, strict=True):
             await self._ended(call, result)
         await self._generation_ended()
+        return await self.judged(results, judges=bool(self.setup.stop_conditions))
+
+    async def judged(self, results: tuple[ActionResult, ...] = (), *, judges: bool = False) -> Observation:
+        """Evaluate stop rules and, if it `judges`, stop conditions."""
         said: dict[str, Any] = {}
-        if self.setup.stop_conditions:
-            said = await self._judged()
+        if self.setup.rules:
+            await self._apply_rules(results)
+        if judges:
+            said |= await self._verdict()
         if self.dispatch.reactions:
             said["reactions"] = [reacted.to_dict() for reacted in self.dispatch.reactions]
-        if self.dispatch.changed:
-            said["memory"] = self.dispatch.changed
         if self.dispatch.used is not None:
             said["used"] = usage_to_dict(self.dispatch.used)
         if self.error is not None:
             said["error"] = self.error
-        return Observation(tuple(results), said or None)
+        return Observation(results, said or None)
 
     async def _results(self) -> tuple[ActionResult, ...]:
         if self.dispatch.wants(ToolStart):
@@ -300,7 +319,7 @@ class Acting:
                 facts["messages"] = [goal, *facts["messages"]]
         return facts
 
-    async def _judged(self) -> dict[str, Any]:
+    async def _verdict(self) -> dict[str, Any]:
         """Return the verdict of the stop conditions.
 
         If none holds and the turn has no calls, the agent has stalled.
@@ -322,9 +341,24 @@ class Acting:
         await self.dispatch.tell(AgentStalled(**self.dispatch.facts))
         return {"stalled": True}
 
-    def steps_so_far(self) -> Steps:
+    async def _apply_rules(self, results: Sequence[ActionResult]) -> None:
+        """Evaluate the stop rules; one that raises fails the run."""
+        state = state_after(self.state, self.turn, results, self.counts)
+        for rule in self.setup.rules:
+            try:
+                reason = rule.reason_at(state, run_meter())
+            except BaseException as error:  # an error in a user's rule must not let the run go on
+                if own_error(error) is None:
+                    raise
+                text = f"the stop rule {rule.name!r} failed: {error_type(error)}: {error_text(error)}"
+                await self.dispatch.react(rule.name, Fail(recorded_error(error_type(error), text)))
+            else:
+                if reason is not None:
+                    await self.dispatch.react(rule.name, Finish(reason))
+
+    def steps_so_far(self) -> list[AgentStep]:
         """Return the steps of earlier turns and of this turn."""
-        return Steps(self.setup.steps(call_info().run_id), self.steps)
+        return [*self.setup.steps(call_info().run_id), *self.steps]
 
 
 class _Judging:

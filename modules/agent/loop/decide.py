@@ -57,9 +57,8 @@ class Deciding:
         self.setup = setup
         self.state = state
         self.step = state.current_step + 1
-        self.dispatch = Dispatch(
-            setup.listeners, state.memory, partial(setup.event_facts, state), partial(setup.run_context, state)
-        )
+        facts = partial(setup.event_facts, state)
+        self.dispatch = Dispatch(setup.listeners, facts, partial(setup.run_context, state))
         self.mode = state.tool_mode
         fallback, models = setup.fallback, setup.models
         self.first = fallback.start(state.memory.get(MODEL_AT), state.current_step) if fallback is not None else 0
@@ -114,9 +113,8 @@ class Deciding:
             turn.system = self.request.changed_system(self.state)
             turn.is_partial = self.request.view is not None
         turn.output_mode = self.output if self.output != self.state.output_mode else None
-        turn.memory = self.dispatch.changed
         if turn.message is not None and self.at != self.first:
-            turn.memory = {**turn.memory, MODEL_AT: [self.at, self.state.current_step]}
+            turn.memory = {MODEL_AT: [self.at, self.state.current_step]}
         turn.beside = self.dispatch.used
         turn.reactions = [reacted.to_dict() for reacted in self.dispatch.reactions]
         return turn

@@ -1,8 +1,4 @@
-"""Dispatch of events to hooks.
-
-Ordinary hooks run in one journaled effect for each event. Counting hooks are pure: verifying or resuming a run calls
-them again, with their recorded memory.
-"""
+"""Dispatch of events to hooks, one journaled effect for each event."""
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -13,7 +9,7 @@ from typing import Any
 import orjson
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ....engine import effect, emit, now, own_error, perform
+from ....engine import effect, own_error, perform
 from ....traces.errors import DivergenceError, RunAbortedError
 from ..chat.json_forms import plain, usage_from, usage_to_dict
 from ..chat.tool_calls import ToolCall
@@ -22,7 +18,7 @@ from ..chat.usage_scope import spending
 from ..events import AgentEvent, AgentStep, ReactStep, ToolStart
 from ..events.metrics import MetricSeries
 from ..generators.recorded_error import error_to_dict, error_type
-from ..hooks.hook import CountingHook, Hook
+from ..hooks.hook import Hook
 from ..reactions import Reaction, RetryWithFeedback, reaction_from_dict, winner
 from ..tools.run_context import RunContext
 
@@ -89,22 +85,19 @@ class Listeners:
 class Dispatch:
     """Shows the events of one phase of a step to the hooks.
 
-    `memory` is the memory of counting hooks, and `changed` its changes in this phase. `reactions` are all reactions;
-    `winners` are those that take effect, one for each event. `used` is the usage of generations in hooks and functions.
+    `reactions` are all reactions; `winners` are those that take effect, one for each event. `used` is the usage of
+    generations in hooks and functions.
     """
 
     def __init__(
         self,
         listeners: Listeners,
-        memory: Mapping[str, Any],
         facts: Callable[[], Mapping[str, Any]],
         run: Callable[[ToolCall | None], RunContext[Any]],
     ) -> None:
         self._listeners = listeners
         self._make_run = run
         self._make_facts = facts
-        self._memory = memory
-        self.changed: dict[str, Any] = {}
         self.reactions: list[Reacted] = []
         self.used: Usage | None = None
         self.winning = -1
@@ -161,13 +154,20 @@ class Dispatch:
         for rank, i in enumerate(places):
             self.reactions.append(Reacted(name, hooks[i].name, found[i], call, rank == best))
         reaction, self.winning = found[places[best]], places[best]
-        if self.wants(ReactStep):
-            shown = ReactStep(
-                **self.facts, hook_name=hooks[places[best]].name, reaction=reaction, messages=reaction.to_add()
-            )
-            if await self._reactions_by_place("ReactStep", shown, call):
-                log.warning("reactions to a ReactStep have no effect")
+        await self._show_reaction(hooks[places[best]].name, reaction, call)
         return reaction if reaction.precedence < OTHER else None
+
+    async def react(self, rule: str, reaction: Reaction) -> None:
+        """Add the reaction of a stop rule."""
+        self.reactions.append(Reacted("GenerationStep", rule, reaction))
+        await self._show_reaction(rule, reaction)
+
+    async def _show_reaction(self, hook: str, reaction: Reaction, call: str | None = None) -> None:
+        if not self.wants(ReactStep):
+            return
+        shown = ReactStep(**self.facts, hook_name=hook, reaction=reaction, messages=reaction.to_add())
+        if await self._reactions_by_place("ReactStep", shown, call):
+            log.warning("reactions to a ReactStep have no effect")
 
     async def _reactions_by_place(
         self,
@@ -179,43 +179,18 @@ class Dispatch:
     ) -> dict[int, Reaction]:
         """Return the listeners' reactions by position."""
         listeners = [(i, hook) for i, hook in self._listeners.of(type(event)) if i not in without]
-        found: dict[int, Reaction] = {}
-        if any(isinstance(hook, CountingHook) and hook.clock for _, hook in listeners):
-            event.timestamp = now()
-        told: Mapping[str, Any] = {}
-        others = [(i, hook) for i, hook in listeners if not isinstance(hook, CountingHook)]
-        if others:
+        answers: Mapping[str, Any] = {}
+        if listeners:
             arguments = {"event": name} if call is None else {"event": name, "call": call}
-            telling = _Telling(others, event, self._make_run)
-            told = await perform(telling.hooks, **arguments)
+            telling = _Telling(listeners, event, self._make_run)
+            answers = await perform(telling.hooks, **arguments)
             if not telling.was_run:  # the hooks ran in an earlier attempt
-                attach(event, told)
+                attach(event, answers)
         if after_earlier is not None:
             await after_earlier()
-        self.add_usage(told.get("used"))
-        for answer in told.get("hooks", ()):
-            if "reaction" in answer:
-                found[answer["place"]] = reaction_from_dict(answer["reaction"])
-        for i, hook in listeners:
-            if isinstance(hook, CountingHook) and (reaction := self._count(i, hook, event)) is not None:
-                found[i] = reaction
-        return found
-
-    def _count(self, place: int, hook: CountingHook, event: AgentEvent) -> Reaction | None:
-        key = f"{place}:{hook.name}"
-        memory = self.changed[key] if key in self.changed else self._memory.get(key)
-        try:
-            reaction, after = hook.count(event, memory)
-            after = orjson.loads(orjson.dumps(after))
-        except BaseException as error:  # an error in a user's hook must not end the run; it is reported
-            if own_error(error) is None:
-                raise
-            log.warning("the hook %r raised on %s: %r", hook.name, type(event).__name__, error)
-            emit("hook_failed", hook=hook.name, event=type(event).__name__, error=error_to_dict(error))
-            return denied_without(hook.name, event, error)
-        if after != memory:
-            self.changed[key] = after
-        return reaction
+        self.add_usage(answers.get("used"))
+        reacted = (answer for answer in answers.get("hooks", ()) if "reaction" in answer)
+        return {answer["place"]: reaction_from_dict(answer["reaction"]) for answer in reacted}
 
 
 class _Telling:

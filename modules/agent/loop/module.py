@@ -19,11 +19,12 @@ from ..tools import Toolset
 from ..tools.results.reported_outcome import read_outcome
 from ..tools.run_context import check_deps, opened_deps
 from .act import observed
+from .counts import counts_before
 from .decide import Deciding, is_live
 from .member import HANDOFF, Member, handoff_in
 from .reduce import is_empty, reduce_turn
 from .setup import Setup, in_turn_of
-from .state import AgentState
+from .state import AgentState, Counts
 from .turn import Turn
 
 
@@ -51,6 +52,9 @@ class AgentLoop(AgentModule[AgentState]):
         self.members = {setup.name: self.first, **{other.name: Member(other) for other in others}}
         """The agents by name: the one that begins, and those to which the conversation can be handed over."""
         self.limit = setup.limit
+        self.has_rules = any(member.setup.rules for member in self.members.values())
+        self.counts: Counts | None = None
+        """The counts of a continued run before it continues, for stop rules."""
         self.fork_mode: ToolMode | None = None
         """The tool mode of a fork with another model, if the Agent's is "auto"."""
         self.tools = {name: fn for member in reversed(self.members.values()) for name, fn in member.tools.items()}
@@ -143,6 +147,8 @@ class AgentLoop(AgentModule[AgentState]):
         Verification returns it as a turn, since runs have committed such turns up to version 0.1.
         """
         setup = self.member_at(state).setup
+        if self.has_rules and is_live():
+            counts_before(state, self.counts)
         deciding = Deciding(setup, state)
         with in_turn_of(setup):
             turn = await deciding.turn()
@@ -155,11 +161,15 @@ class AgentLoop(AgentModule[AgentState]):
     async def act(self, state: AgentState, decision: Decision) -> Observation:
         """Run the calls of the model's answer.
 
-        If one of them hands the conversation over, the observation has the agent's name and modes.
+        If one of them hands the conversation over, the observation has the agent's name and modes. In a run that has
+        not counted for stop rules yet, it has the counts before the turn.
         """
         member = self.member_at(state)
+        counts = counts_before(state, self.counts) if self.has_rules else None
         with in_turn_of(member.setup):
-            observation = await observed(member.setup, member.tools, state, decision)
+            observation = await observed(member.setup, member.tools, state, decision, counts)
+            if counts is not None and state.counts is None:
+                observation = replace(observation, value={**(observation.value or {}), "counts": counts.to_dict()})
             name = handoff_in(observation.results) if member.setup.handoffs else None
             if name is None:
                 return observation

@@ -8,6 +8,7 @@ from typing import Any
 from ....engine import ActionResult, StopReason
 from ..chat.json_forms import usage_from
 from ..chat.messages import Message
+from ..chat.usage import Usage
 from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..generators.recorded_error import error_to_dict, recorded_error
@@ -17,14 +18,18 @@ from ..outputs.spec import OutputSpec
 from ..reactions import Continue, Edit, Fail, Finish, Reaction, Retry, RetryWithFeedback, Supply
 from ..tools import ToolOutcome
 from ..tools.tool_state import fold_kept
+from .counts import counted
 from .dispatch import OTHER, Reacted
 from .facts import incomplete_of
 from .setup import offered
-from .state import AgentState, TypedOutput
+from .state import AgentState, Counts, TypedOutput
 from .turn import Turn
 
 Value = Mapping[str, Any]
-"""The value of `act`'s observation: reactions, memory, a tool's error, the stop conditions' verdict."""
+"""The value of `act`'s observation: reactions, a tool's error, the verdict of the stop conditions, first counts.
+
+Earlier versions also have the counts of stop hooks in it, as `memory`.
+"""
 
 
 @dataclass(slots=True)
@@ -215,6 +220,11 @@ def reduce_turn(
     for outcome in outcomes:
         if outcome.signal is not None:
             fold_kept(state.kept, outcome)
+    counts = state.counts
+    if value and "counts" in value:
+        counts = Counts(**value["counts"])
+    if counts is not None:
+        state.counts = counted(counts, state.current_step + 1, turn, results)
     memory = {**turn.memory, **((value or {}).get("memory") or {})}
     if memory:
         state.memory.update(memory)
@@ -224,6 +234,25 @@ def reduce_turn(
         state.set_stop(found.stop, found.final or None)
     elif state.current_step + 1 == state.limit:  # beyond it, the run was resumed under a larger budget
         state.set_stop(StopReason.max_steps)
+
+
+def state_after(state: AgentState, turn: Turn, results: Sequence[ActionResult], counts: Counts) -> AgentState:
+    """Return the state after a turn as stop rules see it.
+
+    It has the turn's messages, counts and usage; what hooks add is missing. `counts` are those before the turn.
+    """
+    outcomes = list(map(ToolOutcome.of_result, results))
+    answers = [outcome.message(result.id) for outcome, result in zip(outcomes, results, strict=True)]
+    used = [used for used in (turn.used, *(outcome.usage for outcome in outcomes)) if used is not None]
+    step = state.current_step + 1
+    return state.model_copy(
+        update={
+            "current_step": step,
+            "messages": [*state.messages, *turn_messages(turn, answers, state.tool_mode, ())],
+            "usage": Usage.total([state.usage, *used]),
+            "counts": counted(counts, step, turn, results),
+        }
+    )
 
 
 def _judged(spec: OutputSpec, state: AgentState, turn: Turn, outcomes: Sequence[ToolOutcome]) -> Verdict | None:

@@ -23,7 +23,7 @@ from ..generators.protocol import Generator
 from ..generators.providers.backoff import Backoff
 from ..generators.providers.fallback import Fallback, candidates_of
 from ..hooks.hook import Hook
-from ..hooks.stop_conditions import StopCondition
+from ..hooks.stop_conditions import StopCondition, StopRule
 from ..modes.conversation import prompt_for
 from ..modes.mode import ToolMode
 from ..outputs import OutputSpec
@@ -89,6 +89,11 @@ class Setup:
     def listeners(self) -> Listeners:
         """The hooks by the events they listen to."""
         return Listeners(self.hooks)
+
+    @cached_property
+    def rules(self) -> list[StopRule]:
+        """The stop rules among the hooks."""
+        return [hook for hook in self.hooks if isinstance(hook, StopRule)]
 
     @property
     def fallback(self) -> Fallback | None:

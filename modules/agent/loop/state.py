@@ -37,6 +37,28 @@ class TypedOutput(StateModel):
     value: Any = None
 
 
+class Counts(StateModel):
+    """The counts of one run.
+
+    Calls that were denied are not included.
+
+    Attributes:
+        requests: the requests to the model, including failed ones and those for a summary.
+        calls: the calls by tool.
+        errors: the failed calls by tool, also if the model saw the error.
+        errors_in_row: the failed calls since the last successful one.
+        last_new_tool_step: the number of the last step in which a tool succeeded for the first time; 0 before.
+        idle_steps: the answers without a call since the last one with a call.
+    """
+
+    requests: int = 0
+    calls: dict[str, int] = {}
+    errors: dict[str, int] = {}
+    errors_in_row: int = 0
+    last_new_tool_step: int = 0
+    idle_steps: int = 0
+
+
 class AgentState(StateSchema):
     """The state of one run of an Agent. Only `reduce` writes it.
 
@@ -52,8 +74,9 @@ class AgentState(StateSchema):
         asked: the number of requests, including failed ones.
         weight: the approximate number of tokens in the conversation.
         usage: the usage of the run so far.
-        memory: the memory of counting hooks, by position and name. If a `Fallback` changed its model, `model_at` has
-            the model's index and the step of the change.
+        counts: the counts that stop rules read; None if no stop rule has been evaluated in the run.
+        memory: `model_at`, the index of the model that a `Fallback` changed to, and the step of the change. Traces of
+            earlier versions also have the counts of stop hooks here.
         kept: values that tools keep between calls, such as the contents of Memory; see `tools.kept`.
         output: the run's typed output.
         output_schemas: the alternatives of the output type; empty for plain text.
@@ -73,6 +96,7 @@ class AgentState(StateSchema):
     asked: int = 0
     weight: int = 0
     usage: Usage = Usage()
+    counts: Counts | None = None
     memory: dict[str, Any] = {}
     kept: dict[str, Any] = {}
     output: TypedOutput | None = None

@@ -32,6 +32,7 @@ from ..events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep
 from ..events.generations import steps_among
 from ..events.live_pieces import Pieces
 from ..generators.request_context import listener, listening
+from ..loop.counts import counts_at
 from ..loop.module import AgentLoop
 from ..reactions import Edit, Reaction, Supply
 from ..trajectory.kept_events import events_of
@@ -344,6 +345,7 @@ async def _continuing(
         engine = _engine_with(agent, _steps_before(agent.trajectory, resume), deps)
         present = resume.reload() if isinstance(resume, Trace) else engine.load(resume)
         budget = _budget_beyond(engine, present, budget)
+        _count_earlier_steps(engine, present)
         answer = _answer(how.pop("value", UNANSWERED), how.get("by"))
         return engine, {"resume": resume, "value": answer, "budget": budget, **how}
     engine = _engine_with(agent, None, deps)
@@ -354,6 +356,7 @@ async def _continuing(
     if agent_then.get("model") != member.setup.generator.model:
         loop.fork_mode = await member.tool_mode()
     budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.limit)
+    _count_earlier_steps(engine, source, how.get("at"))
     return engine, {"fork": source, "budget": budget, **how}
 
 
@@ -362,6 +365,15 @@ def _state_at(source: Trace, at: int | None) -> dict[str, Any] | None:
     steps = source.step_count
     index = steps if at is None else at
     return source.state(index) if source.first_state and -steps - 1 <= index <= steps else source.first_state
+
+
+def _count_earlier_steps(engine: Engine, trace: Trace, at: Any = None) -> None:
+    """Count the steps before a state, for stop rules."""
+    loop = engine.module
+    assert isinstance(loop, AgentLoop)
+    states = range(trace.step_count + 1)
+    if loop.has_rules and trace.first_state is not None and (at is None or at in range(-len(states), len(states))):
+        loop.counts = counts_at(trace, states[-1 if at is None else at])
 
 
 def _answer(value: Any, by: str | None) -> Any:

@@ -1,29 +1,16 @@
-"""What each stop hook counts, on scripted sequences of events, as its page promises."""
+"""What each stop rule reads of a state and a meter, and its name."""
 
 import re
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
-import orjson
 import pytest
-from each_case import each_case
 
 from refold.modules.agent import Message, ToolCall, Usage
-from refold.modules.agent.events import (
-    AgentEvent,
-    AgentStart,
-    CompactionEvent,
-    GenerationEnd,
-    GenerationError,
-    GenerationRetry,
-    GenerationStep,
-    ToolEnd,
-    ToolError,
-)
 from refold.modules.agent.hooks import Hook
-from refold.modules.agent.hooks.hook import CountingHook
-from refold.modules.agent.reactions import Finish
+from refold.modules.agent.hooks.stop_conditions import StopRule
+from refold.modules.agent.loop.state import AgentFacts, AgentState, Counts
 from refold.modules.agent.stopping import (
     any_tool_use,
     consecutive_errors,
@@ -40,135 +27,62 @@ from refold.modules.agent.stopping import (
     tool_use,
 )
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+BUSY = Counts(
+    requests=4, calls={"find": 3, "look": 1}, errors={"find": 1}, errors_in_row=1, last_new_tool_step=2, idle_steps=1
+)
+CALLED = Message("assistant", "The FLAG", tool_calls=[ToolCall.of("a", "find"), ToolCall.of("b", "look")])
+DENIED = Message("tool", "tea", tool_call_id="a", metadata={"denied": True})
+CHAT = [Message("assistant", "tea"), Message("user", "go"), CALLED, Message("tool", "milk", tool_call_id="b"), DENIED]
 
 
-def stops_at(hook: Hook, events: Sequence[AgentEvent], memory: Any = None) -> int | None:
-    """The place of the first event at which the hook finishes; its memory goes through JSON after each."""
-    assert isinstance(hook, CountingHook)
-    for i, event in enumerate(events):
-        before = orjson.dumps(memory)
-        reaction, after = hook.count(event, memory)
-        assert orjson.dumps(memory) == before, "a pure hook changes nothing that it is given"
-        memory = orjson.loads(orjson.dumps(after))
-        if reaction is not None:
-            assert reaction == Finish(hook.name)
-            return i
-    return None
+def state(**values: Any) -> AgentState:
+    facts = AgentFacts(name="a", model="m")
+    usage = Usage(input_tokens=5, output_tokens=10, total_tokens=15)
+    base = {"counts": BUSY, "usage": usage, "messages": CHAT, "turns_before": 1, "current_step": 4}
+    return AgentState(agent=facts, **{**base, **values})
 
 
-def remembered(hook: Hook, events: Sequence[AgentEvent]) -> Any:
-    assert isinstance(hook, CountingHook)
-    memory = None
-    for event in events:
-        memory = orjson.loads(orjson.dumps(hook.count(event, memory)[1]))
-    return memory
+@pytest.mark.parametrize(
+    ("at_limit", "above"),
+    [
+        (step_count(4), step_count(5)),
+        (generation_count(4), generation_count(5)),
+        (tool_use("find", count=2), tool_use("find", count=3)),
+        (any_tool_use(count=4), any_tool_use(count=5)),
+        (output("flag"), output("flag", case_sensitive=True)),
+        (output("the flag", exact=True), output("flag", exact=True)),
+        (output("^the", regex=True), output("^flag", regex=True)),
+        (output(re.compile("FLAG")), output(re.compile("flag"))),
+        (output("flag"), output("tea")),
+        (tool_output("milk"), tool_output("tea")),
+        (tool_output("milk", tool_name="look"), tool_output("milk", tool_name="find")),
+        (tool_error(), tool_error("look")),
+        (tool_error("find"), tool_error("nowhere")),
+        (no_new_tool_used(2), no_new_tool_used(3)),
+        (no_tool_calls(1), no_tool_calls(2)),
+        (token_usage(14), token_usage(15)),
+        (token_usage(4, mode="in"), token_usage(5, mode="in")),
+        (token_usage(9, mode="out"), token_usage(10, mode="out")),
+        (elapsed_time(9.5), elapsed_time(10)),
+        (estimated_cost(0.4), estimated_cost(0.5)),
+        (consecutive_errors(1), consecutive_errors(2)),
+    ],
+    ids=lambda rule: rule.name,
+)
+def test_a_rule_holds_at_its_limit_and_not_before(at_limit: Hook, above: Hook) -> None:
+    meter: Any = SimpleNamespace(elapsed=10.0, cost=0.5)
+    assert isinstance(at_limit, StopRule)
+    assert isinstance(above, StopRule)
+    assert at_limit.reason_at(state(), meter) == at_limit.name
+    assert above.reason_at(state(), meter) is None
 
 
-def end(name: str = "find", result: str = "ok", error: str | None = None, cost: float | None = None) -> ToolEnd:
-    return ToolEnd(tool_call=ToolCall.of("c", name, {}), result=result, error=error, cost_usd=cost)
-
-
-def broken(name: str = "find") -> ToolError:
-    return ToolError(tool_call=ToolCall.of("c", name, {}), error=ValueError("no"))
-
-
-def said(text: str = "", tokens: int = 0, cost: float | None = None, at: float = 0.0) -> GenerationEnd:
-    usage = Usage(input_tokens=tokens, output_tokens=2 * tokens, total_tokens=3 * tokens, cost_usd=cost)
-    when = START + timedelta(seconds=at)
-    return GenerationEnd(messages=[Message("assistant", text)], usage=usage, timestamp=when)
-
-
-def step(number: int = 1, *calls: str) -> GenerationStep:
-    asked = [ToolCall.of(f"c{i}", name, {}) for i, name in enumerate(calls)]
-    return GenerationStep(step=number, messages=[Message("assistant", "", tool_calls=asked)])
-
-
-CASES: list[tuple[str, Callable[[], Hook], list[AgentEvent], int | None]] = [
-    ("steps", lambda: step_count(2), [step(1), step(2), step(3)], 1),
-    ("steps not reached", lambda: step_count(9), [step(1), step(2)], None),
-    ("generations", lambda: generation_count(2), [said(), step(), said(), step()], 2),
-    ("retries are generations", lambda: generation_count(3), [GenerationRetry(), GenerationRetry(), said()], 2),
-    ("failures are, too", lambda: generation_count(2), [GenerationRetry(), GenerationError(error=OSError("x"))], 1),
-    ("and summaries", lambda: generation_count(3), [CompactionEvent(trigger="overflow_recovery"), said()], 1),
-    ("which were made", lambda: generation_count(1), [CompactionEvent(compaction_status="skipped")], None),
-    ("a tool", lambda: tool_use("find", count=2), [end(), end("look"), end()], 2),
-    ("used with success", lambda: tool_use("find"), [end(error="bad"), broken(), end()], 2),
-    ("any tool", lambda: any_tool_use(count=3), [end(), end("look", error="bad"), end()], 2),
-    ("output", lambda: output("fin"), [said("not yet"), said("FINished")], 1),
-    ("output by case", lambda: output("fin", case_sensitive=True), [said("FIN"), said("fin")], 1),
-    ("exact output", lambda: output("done", exact=True), [said("done!"), said("Done")], 1),
-    ("output by regex", lambda: output(r"^a.c$", regex=True), [said("xabc"), said("ABC")], 1),
-    ("compiled patterns keep their flags", lambda: output(re.compile("abc")), [said("ABC"), said("abc")], 1),
-    ("text is not a regex", lambda: output("a.c"), [said("abc"), said("a.c")], 1),
-    ("tool output", lambda: tool_output("flag"), [end(result="no"), end(result="the FLAG")], 1),
-    ("of a tool", lambda: tool_output("x", tool_name="look"), [end(result="x"), end("look", "x")], 1),
-    ("no output", lambda: tool_output(""), [ToolEnd(tool_call=ToolCall.of("c", "f", {}), result=None)], None),
-    ("an error that nobody caught", lambda: tool_error(), [end(), broken()], 1),
-    ("an error that the model was told of", lambda: tool_error(), [end(), end(error="bad")], 1),
-    ("of one tool", lambda: tool_error("look"), [end(error="bad"), broken(), end("look", error="bad")], 2),
-    ("no new tool", lambda: no_new_tool_used(2), [end(), step(), end(), step(), end(), step()], 5),
-    ("a new one starts anew", lambda: no_new_tool_used(1), [end(), step(), end(), end("look"), step(), step()], 5),
-    ("steps without tools bring none", lambda: no_new_tool_used(2), [step(), step()], 1),
-    ("no calls", lambda: no_tool_calls(), [step(1, "find"), step(2)], 1),
-    ("in a row", lambda: no_tool_calls(2), [step(1), step(2, "find"), step(3), step(4)], 3),
-    ("ends of tools are calls", lambda: no_tool_calls(1), [end(), step(), broken(), step(), step()], 4),
-    ("tokens add up", lambda: token_usage(40), [said(tokens=5)] * 3, 2),
-    ("a limit may be reached", lambda: token_usage(30), [said(tokens=5)] * 2, None),
-    ("tokens in", lambda: token_usage(9, mode="in"), [said(tokens=5)] * 3, 1),
-    ("tokens out", lambda: token_usage(9, mode="out"), [said(tokens=5)], 0),
-    ("time", lambda: elapsed_time(10), [AgentStart(timestamp=START), said(at=10), said(at=10.5)], 2),
-    ("time without a start", lambda: elapsed_time(10), [said(at=0), said(at=11)], 1),
-    ("cost adds up", lambda: estimated_cost(1.0), [said(tokens=1, cost=0.6)] * 2, 1),
-    ("no price is not a cost", lambda: estimated_cost(0.0), [said(tokens=10_000)] * 3, None),
-    ("what sub-agents cost", lambda: estimated_cost(1.0), [said(tokens=1, cost=0.6), end(cost=0.5)], 1),
-    ("errors in a row", lambda: consecutive_errors(2), [end(error="x"), broken()], 1),
-    ("broken by a success", lambda: consecutive_errors(2), [broken(), end(), end(error="x"), end(error="x")], 3),
-]
-
-
-def test_a_hook_stops_where_it_should() -> None:
-    def law(name: str, make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
-        assert stops_at(make(), events) == place
-
-    each_case(law, CASES)
-
-
-def test_a_start_makes_it_forget() -> None:
-    def law(name: str, make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
-        hook = make()
-        started = events if isinstance(events[0], AgentStart) else [AgentStart(timestamp=START), *events]
-        expected = stops_at(hook, started)
-        first = [e for e in events if not isinstance(e, AgentStart)][:1]
-        assert stops_at(hook, started, remembered(hook, first)) == expected
-
-    each_case(law, CASES)
-
-
-def test_a_run_that_is_resumed_counts_on() -> None:
-    def law(name: str, make: Callable[[], Hook], events: list[AgentEvent], place: int | None) -> None:
-        for cut in range(len(events)):
-            if place is not None and cut > place:
-                break
-            memory = remembered(make(), events[:cut])
-            found = stops_at(make(), events[cut:], memory)
-            assert (None if found is None else found + cut) == place
-
-    each_case(law, CASES)
-
-
-def test_two_agents_share_a_hook_and_each_has_its_own_count() -> None:
-    """Seen elsewhere: a shared `any_tool_use(count=4)` stopped its agents after 3 and 2 uses."""
-    hook = any_tool_use(count=3)
-    assert isinstance(hook, CountingHook)
-    memories: list[Any] = [None, None]
-    stopped: list[list[int]] = [[], []]
-    for use in range(1, 4):
-        for agent in (0, 1):
-            reaction, memories[agent] = hook.count(end(), memories[agent])
-            if reaction is not None:
-                stopped[agent].append(use)
-    assert stopped == [[3], [3]]
+def test_what_a_conversation_said_before_the_run_does_not_end_it() -> None:
+    rule = output("tea")
+    assert isinstance(rule, StopRule)
+    meter: Any = SimpleNamespace()
+    assert rule.reason_at(state(messages=CHAT[:2]), meter) is None
+    assert rule.reason_at(state(messages=CHAT[:2], turns_before=0), meter) == rule.name
 
 
 def test_names_are_the_default_reasons() -> None:
@@ -229,12 +143,3 @@ def test_names_are_the_default_reasons() -> None:
 def test_what_cannot_be_counted_is_refused_at_once(make: Callable[[], Hook]) -> None:
     with pytest.raises(ValueError):
         make()
-
-
-def test_only_elapsed_time_reads_a_clock() -> None:
-    timed = elapsed_time(1)
-    plain = step_count(1)
-    assert isinstance(timed, CountingHook)
-    assert timed.clock
-    assert isinstance(plain, CountingHook)
-    assert not plain.clock

@@ -34,7 +34,6 @@ from refold.modules.agent import (
 )
 from refold.modules.agent.events import AgentEnd, AgentEvent, AgentStart, GenerationStart, GenerationStep, ToolStart
 from refold.modules.agent.generators import ContextOverflowError, FatalGeneratorError, Generation, RateLimitedError
-from refold.modules.agent.hooks.hook import CountingHook
 from refold.modules.agent.stopping import elapsed_time, no_new_tool_used, output, step_count, token_usage, tool_output
 from refold.modules.agent.tools.tool_state import keeping, kept
 
@@ -131,12 +130,8 @@ def on(event: type[AgentEvent], reaction: Callable[[], Any], step: int = 1) -> H
 
 
 def early(step: int) -> Hook:
-    """A counting hook that finishes the run before the model is asked."""
-
-    def check(event: GenerationStart, memory: Any) -> Any:
-        return (Finish() if event.step >= step else None), memory
-
-    return CountingHook(check, GenerationStart, name="early")
+    """A hook that finishes the run before the model is asked."""
+    return Hook(lambda event: Finish() if event.step >= step else None, GenerationStart, name="early")
 
 
 def breaking(event: AgentEvent) -> None:

@@ -24,10 +24,10 @@ from refold.modules.agent import (
     tool_method,
 )
 from refold.modules.agent.chat.usage import Usage
-from refold.modules.agent.events import AgentEnd, GenerationStep, ToolEnd, ToolStart
+from refold.modules.agent.events import AgentEnd, ToolEnd, ToolStart
 from refold.modules.agent.generators import Generation
 from refold.modules.agent.hooks import hook
-from refold.modules.agent.hooks.hook import CountingHook
+from refold.modules.agent.hooks.stop_conditions import StopRule
 from refold.modules.agent.reactions import Reaction
 from refold.modules.agent.subagent import SUBAGENT_TYPES, SubAgentToolset, create_subagent_tool
 from refold.modules.agent.tools import AgentInput
@@ -288,11 +288,11 @@ async def test_inputs_and_constraints_go_along() -> None:
 async def test_counting_hooks_hold_in_sub_agents_and_share_no_counts_with_them() -> None:
     turns: list[tuple[str, int]] = []
 
-    def count(event: GenerationStep, memory: Any) -> tuple[Reaction | None, Any]:
-        turns.append((str(event.agent_name), int(memory or 0) + 1))
-        return None, (memory or 0) + 1
+    def count(state: Any, meter: Any) -> bool:
+        turns.append((state.agent.name, state.counts.requests))
+        return False
 
-    agent = made([spawns("alpha", "beta"), "done"], hooks=[CountingHook(count, GenerationStep, name="turns")])
+    agent = made([spawns("alpha", "beta"), "done"], hooks=[StopRule(count)])
     await agent.run("go")
     assert {turn for turn in turns if turn[0] == "explorer"} == {("explorer", 1), ("explorer", 2)}
 
