@@ -33,6 +33,7 @@ from ..tools import Tool, ToolContext
 from ..tools.as_tools import by_wire_name
 from ..tools.run_context import RunContext, check_deps
 from ..tools.tool_class import When
+from ..tools.views import FOUND, TOOLS
 from .dispatch import Listeners
 from .per_turn import PerTurn
 from .policy import Policy
@@ -113,17 +114,20 @@ class Setup:
     @cached_property
     def has_conditions(self) -> bool:
         """Whether a tool is offered only in some turns."""
-        return any(tool.when is not None for tool in self.by_name.values())
+        return any(tool.when is not None or tool.hidden_by is not None for tool in self.by_name.values())
 
     def offered_names(self, state: AgentState) -> list[str] | None:
         """Return the names of the tools offered in a turn.
 
-        Returns None for all tools. Raises UsageError if the condition of a tool raises.
+        Returns None for all tools. Raises UsageError if the condition of a tool raises or does not return a bool.
         """
         if not self.has_conditions:
             return None
+        known = state.kept.get(FOUND, {})
         found = [
-            name for name, tool in self.by_name.items() if tool.when is None or _is_offered(name, tool.when, state)
+            name
+            for name, tool in self.by_name.items()
+            if (tool.hidden_by is None or name in known) and (tool.when is None or _is_offered(name, tool.when, state))
         ]
         return None if len(found) == len(self.by_name) else found
 
@@ -158,7 +162,9 @@ class Setup:
         given = plain_object(state.inputs)
         task = Task(objective=state.task, inputs=given, constraints=constraints, metadata=metadata)
         context = ToolContext(
-            {"goal": state.task, **given}, task, {"agent": state.agent.name, "kept": state.kept, "policy": self.policy}
+            {"goal": state.task, **given},
+            task,
+            {"agent": state.agent.name, "kept": state.kept, "policy": self.policy, TOOLS: self.by_name},
         )
         self._contexts[:] = [(state.inputs, state.metadata, context)]
         return context
@@ -189,10 +195,11 @@ def _is_offered(name: str, when: When, state: AgentState) -> bool:
         found: Any = when(state)
     except Exception as error:
         raise UsageError(f"when= of the tool {name!r} raised {type(error).__name__}: {error}") from error
+    if isinstance(found, bool):
+        return found
     if iscoroutine(found):
         found.close()
-        raise UsageError(f"when= of the tool {name!r} must be a plain function, got an async one.")
-    return bool(found)
+    raise UsageError(f"when= of the tool {name!r} must return True or False, got {found!r:.80}.")
 
 
 _uuid = lru_cache(maxsize=64)(UUID)

@@ -68,6 +68,7 @@ class Tool(BaseModel, Generic[P, R, Needs]):
         offload: whether a result of more than 30,000 characters goes to a file.
         approve: whether a person must approve a call before it runs; see `Approve`.
         when: whether the model sees the tool in a turn, by the run's state; None means in every turn.
+        hidden_by: the `deferred` toolset whose search has to find the tool first; None for a tool that is not hidden.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", validate_assignment=True)
@@ -83,6 +84,7 @@ class Tool(BaseModel, Generic[P, R, Needs]):
     offload: bool = True
     approve: Approve = Field(default=False, exclude=True, repr=False)
     when: When | None = Field(default=None, exclude=True, repr=False)
+    hidden_by: Any = Field(default=None, exclude=True, repr=False)
 
     _parameters: Parameters | None = PrivateAttr(default=None)
     _signature: tuple[Any, Signature] | None = PrivateAttr(default=None)

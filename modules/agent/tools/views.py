@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from difflib import get_close_matches
-from inspect import iscoroutine
 from typing import Annotated, Any
 
 from pydantic import PrivateAttr
 
 from ....engine import effect, signature_of
 from .as_tools import as_tools
-from .context import current_tool
+from .context import ContextFact, current_tool
 from .decorator import tool
-from .names import VALID_NAME, wire_name
+from .names import VALID_NAME
 from .schema import ToolDefinitionError
 from .tool_class import Approve, Tool
 from .tool_state import keeping, kept
@@ -23,7 +22,9 @@ from .toolset import Toolset
 
 AnyTool = Tool[..., Any]
 FOUND = "found_tools"
-"""The member of the kept values with the names of the tools that were found."""
+"""The member of the kept values with the names, as models see them, of the tools that were found."""
+TOOLS = "tools"
+"""The fact of a ToolContext with an agent's tools, by the names that models see."""
 _K1, _B = 1.2, 0.75
 """The usual parameters of BM25."""
 
@@ -119,7 +120,7 @@ def filtered(tools: Any, when: Callable[..., bool]) -> ToolView:
 
         def offered(state: Any) -> Any:
             found: Any = True if earlier is None else earlier(state)
-            if not found or iscoroutine(found):  # who asks refuses a coroutine
+            if found is not True:  # False, or a value that the caller refuses
                 return found
             return when(state, tool) if takes_tool else when(state)
 
@@ -134,34 +135,36 @@ def deferred(tools: Any, *, search: str = "search_tools", limit: int = 8) -> Too
     The model gets the tool `search` instead, which ranks the names and descriptions by BM25 (Robertson and Zaragoza,
     2009). Each search adds at most `limit` tools, from the next turn on, for the rest of the conversation.
     """
+    group = object()
 
-    def searcher(hidden: Sequence[AnyTool]) -> AnyTool:
-        @tool(name=search)
-        @effect(idempotent=True)
-        async def search_tools(query: Annotated[str, "Words of what the tools should do"]) -> str:
-            """Search for more tools.
+    @tool(name=search)
+    @effect(idempotent=True)
+    async def search_tools(query: Annotated[str, "Words of what the tools should do"]) -> str:
+        """Search for more tools.
 
-            The tools that are found can be called from the next turn on.
-            """
-            known = (kept() or {}).get(FOUND, {})
-            rest = [each for each in hidden if each.wire_name not in known]
-            ranked = rank(query, [f"{each.name} {each.description}" for each in rest])[:limit]
-            outer = current_tool.get().namespace
-            lines = [
-                f"{wire_name(each.name, (*outer, *each.namespace))}: {each.description}"
-                for each in (rest[i] for i in ranked)
-            ]
-            text = "\n".join(lines) or "No other tool fits; search with other words."
-            return keeping(text, {FOUND: {rest[i].wire_name: True for i in ranked}} if ranked else {})
+        The tools that are found can be called from the next turn on.
+        """
+        offered: Mapping[str, AnyTool] = ContextFact(TOOLS, default={}).resolve()
+        outer = current_tool.get().namespace  # a toolset that is prefixed twice has two searches
+        hidden = {
+            name: each
+            for name, each in offered.items()
+            if each.hidden_by is group and each.namespace[: len(outer)] == outer
+        }
+        names, known = list(hidden), (kept() or {}).get(FOUND, {})
+        ranked = [names[i] for i in rank(query, [f"{each.name} {each.description}" for each in hidden.values()])]
+        if not ranked:
+            return "No tool matches; search with other words."
+        new = [name for name in ranked if name not in known][:limit]
+        if not new:
+            return f"No more tools match. You can call: {', '.join(ranked)}."
+        text = "\n".join(f"{name}: {hidden[name].description}" for name in new)
+        return keeping(text, {FOUND: dict.fromkeys(new, True)})
 
-        return search_tools
+    def change(found: list[AnyTool]) -> list[AnyTool]:
+        return [search_tools, *(each.model_copy(update={"hidden_by": group}) for each in found)]
 
-    return _view(filtered(tools, when=_is_found), lambda found: [searcher(found), *found])
-
-
-def _is_found(state: Any, tool: AnyTool) -> bool:
-    found = state.kept.get(FOUND, {})
-    return isinstance(found, Mapping) and tool.wire_name in found
+    return _view(tools, change)
 
 
 def rank(query: str, texts: Sequence[str]) -> list[int]:

@@ -100,17 +100,18 @@ def results(messages: list[Message]) -> list[str]:
     return [message.content for message in messages if message.role == "tool"]
 
 
-async def test_an_async_condition_is_refused_and_does_not_offer_the_tool() -> None:
-    async def asynchronous(state: Any) -> bool:
-        return False
+async def asynchronous(state: Any) -> bool:
+    return False
 
-    never: Any = asynchronous
-    for tools in ([filtered([deploy], never)], [filtered(filtered([deploy], never), lambda state: True)]):
+
+@pytest.mark.parametrize("value", [asynchronous, lambda state: "no", lambda state: None, lambda state: 1])
+async def test_a_condition_that_is_no_bool_is_refused_and_does_not_offer_the_tool(value: Any) -> None:
+    for tools in ([filtered([deploy], value)], [filtered(filtered([deploy], value), lambda state: True)]):
         made = agent(tools, call("deploy"))
         done = await made.run("ship it")
-        assert (done.status, ran) == ("failed", [])
+        assert (done.status, ran, seen_by(made)) == ("failed", [], [])
         [failure] = [r.data["error"]["message"] for r in done.trace.records if r.kind == "end"]
-        assert failure.startswith("when= of the tool 'deploy' must be a plain function, got an async one.")
+        assert failure.startswith("when= of the tool 'deploy' must return True or False, got ")
 
 
 @pytest.mark.parametrize("how", ["tool", "filtered", "nested"])
@@ -213,7 +214,7 @@ async def test_deferred_tools_are_found_by_a_search_and_stay() -> None:
     assert results(done.messages) == ["shop__refund_order: Pays the price of an order back.", "refunded 7"]
     seen = ["check", "shop__search_tools"]
     assert seen_by(made) == [seen, [*seen, "shop__refund_order"], [*seen, "shop__refund_order"]]
-    assert done.trace.state(-1)["kept"] == {"found_tools": {"refund_order": True}}
+    assert done.trace.state(-1)["kept"] == {"found_tools": {"shop__refund_order": True}}
     assert await made.make_engine().averify(done.trace) == []
     other = agent([check, prefixed(deferred([refund_order, deploy], limit=1), "shop")])
     assert (await other.make_engine().averify(done.trace))[0].patch[0]["path"].startswith("/params/tools/")
@@ -221,12 +222,46 @@ async def test_deferred_tools_are_found_by_a_search_and_stay() -> None:
 
 async def test_a_search_adds_only_so_many_and_no_tool_twice() -> None:
     tools = [tool(check, name=f"report_{i}") for i in range(5)]
-    queries = ["report", "report", "report", "nothing"]
+    queries = ["report", "report", "report", "nothing", "report"]
     made = agent([deferred(tools, limit=2)], *[call("search_tools", query=query) for query in queries])
     done = await made.run("go")
     names = [[line.split(":")[0] for line in text.splitlines()] for text in results(done.messages)]
     assert names[:3] == [["report_0", "report_1"], ["report_2", "report_3"], ["report_4"]]
-    assert names[3] == ["No other tool fits; search with other words."]
+    assert names[3] == ["No tool matches; search with other words."]
+    assert results(done.messages)[4] == f"No more tools match. You can call: {', '.join(each.name for each in tools)}."
+
+
+async def test_the_same_deferred_tools_under_two_names_are_found_apart() -> None:
+    hidden = deferred([refund_order, cancel_booking])
+    made = agent(
+        [prefixed(hidden, "east"), renamed(prefixed(hidden, "west"), {"refund_order": "pay_back"})],
+        [*call("east__search_tools", query="pay an order back")],
+        [*call("west__search_tools", query="pay an order back")],
+        call("west__pay_back", order="7"),
+    )
+    done = await made.run("refund order 7")
+    searches = ["east__search_tools", "west__search_tools"]
+    assert results(done.messages) == [
+        "east__refund_order: Pays the price of an order back.",
+        "west__pay_back: Pays the price of an order back.",
+        "refunded 7",
+    ]
+    first, second, third, _ = map(set, seen_by(made))
+    assert first == set(searches)
+    assert second == first | {"east__refund_order"}
+    assert third == second | {"west__pay_back"}
+
+
+async def test_searches_of_one_answer_each_add_their_own_tools() -> None:
+    made = agent(
+        [deferred([refund_order, cancel_booking], limit=1)],
+        [
+            ToolCall.of("c1", "search_tools", {"query": "order"}),
+            ToolCall.of("c2", "search_tools", {"query": "hotel booking"}),
+        ],
+    )
+    await made.run("go")
+    assert set(seen_by(made)[1]) == {"search_tools", "refund_order", "cancel_booking"}
 
 
 def test_every_cut_can_be_resumed() -> None:
