@@ -68,8 +68,8 @@ async def observed(
 ) -> Observation:
     """Run a turn's calls and show its events to hooks.
 
-    Without a hook that listens, a stop rule and a stop condition, `observed` only runs the calls. `counts` are those before the
-    turn, for stop rules.
+    Without a hook that listens, a stop rule and a stop condition, `observed` only runs the calls. `counts` are those
+    before the turn, for stop rules.
     """
     kind = kind_of(decision)
     if kind in ("reaction", "error"):

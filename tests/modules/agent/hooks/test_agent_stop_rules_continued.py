@@ -119,6 +119,17 @@ async def test_a_rule_that_raises_fails_the_run_after_the_turn_is_kept() -> None
     assert ending(mended)[0] == 3
 
 
+async def test_rules_of_an_agent_that_takes_over_count_the_steps_before() -> None:
+    answers = [[ToolCall.of(f"b{n}_0", "find", {})] for n in range(9)]
+    rule = tool_use("find", count=3)
+    other = Agent(name="other", model=ScriptedGenerator(answers), tools=[find], hooks=[rule])
+    first = [[ToolCall.of("a0", "find", {})], [ToolCall.of("a1", "transfer_to_other", {"reason": "more"})]]
+    one = Agent(name="one", model=ScriptedGenerator(first), tools=[find], handoffs=[other])
+    trajectory = await one.run("go")
+    assert ending(trajectory) == (4, Finish(rule.name))
+    assert await averify(one.module(), trajectory.trace) == []
+
+
 def failing(*stop: Hook) -> Agent:
     """An agent whose model always fails, and whose hook always tries again."""
 
