@@ -8,7 +8,7 @@ from typing import Any, cast
 from ..agent.chat.tool_calls import ToolCall
 from ..agent.events import ToolStart
 from ..agent.hooks import Hook
-from ..agent.loop.current_turn import current_turn
+from ..agent.hooks.current_turn import current_turn
 from ..agent.reactions import Edit, Reaction, RetryWithFeedback, Supply
 from ..agent.tools.results.errors import ArgumentsRefused
 from ..agent.tools.results.execution import read_arguments

@@ -11,7 +11,7 @@ from ...traces.errors import DivergenceError, RunAbortedError
 from ..agent.events import ToolStart
 from ..agent.generators.recorded_error import error_text, error_type
 from ..agent.hooks import Hook
-from ..agent.loop.current_turn import CurrentTurn, current_turn
+from ..agent.hooks.current_turn import CurrentTurn, current_turn
 from ..agent.reactions import Fail, Finish, Reaction, RetryWithFeedback
 from .approval import repeated_argument, request_approval
 from .judge.judge import ProcessDecision, ProcessJudge

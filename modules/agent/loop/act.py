@@ -38,6 +38,7 @@ from ..events import (
 )
 from ..generators.providers.fallback import answering
 from ..generators.recorded_error import error_text, error_type, recorded_error
+from ..hooks.current_turn import CurrentTurn, in_turn
 from ..outputs.read import verdict_of_calls
 from ..outputs.spec import OutputSpec
 from ..reactions import DENIED, Edit, Fail, Finish, Reaction, RetryWithFeedback, Supply
@@ -45,7 +46,6 @@ from ..tools import ToolOutcome, tool_context
 from ..tools.actions import call_text
 from ..tools.results.errors import catches
 from ..tools.run_context import DEPS, STATE
-from .current_turn import CurrentTurn, in_turn
 from .dispatch import Dispatch, Reacted, thawed
 from .facts import DENIED_MARK, generation_facts, is_tool_error, tool_end_facts, tool_step_facts
 from .member import handoff_in

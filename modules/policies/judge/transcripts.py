@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ...agent.chat.messages import Message
 from ...agent.chat.truncation import cut_middle
-from ...agent.loop.current_turn import CurrentTurn
+from ...agent.hooks.current_turn import CurrentTurn
 
 TranscriptStrategy = Literal["rubric_only", "intent_only", "intent_plus_calls", "intent_plus_outputs_summary", "full"]
 """The strategies; each shows the judge more than the previous one.

@@ -8,7 +8,7 @@ import pytest
 from refold import Engine
 from refold.modules.agent import Agent, FunctionGenerator, GenerateParams, Message, ScriptedGenerator, ToolCall, tool
 from refold.modules.agent.generators.protocol import Capabilities
-from refold.modules.agent.loop.current_turn import CurrentTurn
+from refold.modules.agent.hooks.current_turn import CurrentTurn
 from refold.modules.policies import GuardSessionPolicy, ProcessJudge
 from refold.modules.policies.judge.rubrics import BUNDLED, FLOOR
 from refold.modules.policies.judge.summaries import UNAVAILABLE
