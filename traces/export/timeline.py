@@ -43,8 +43,6 @@ class FamilyRun:
     """A run of a family; a child comes with its start."""
 
     trace: Trace
-    number: int
-    """The run's number in the order of finding, from 0."""
     parent: str | None = None
     start: ChildStart | None = None
 
@@ -56,8 +54,7 @@ def family_runs(trace: Trace) -> Iterator[FamilyRun]:
     """
     seen = {trace.run_id}
     queue: deque[tuple[Trace, ChildStart]] = deque()
-    number = 0
-    run = FamilyRun(trace, number)
+    run = FamilyRun(trace)
     while True:
         yield run
         for child in run.trace.children:
@@ -71,8 +68,7 @@ def family_runs(trace: Trace) -> Iterator[FamilyRun]:
                 relative.header  # noqa: B018 - raises if there is none
             except TraceError:
                 continue
-            number += 1
-            run = FamilyRun(relative, number, near.run_id, child)
+            run = FamilyRun(relative, near.run_id, child)
             break
         else:
             return

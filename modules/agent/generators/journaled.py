@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from ....engine import CallUsage, charge, effect, perform
+from ....engine import CallUsage, call_info, charge, effect, in_run, perform
 from ....engine.errors import EffectError
 from ....traces.errors import RunAbortedError, TraceError
 from ...rate_limits import request_slot
@@ -33,6 +33,7 @@ from .params import GenerateParams
 from .protocol import BoundedGenerator, Generator, StreamingGenerator
 from .providers.backoff import Backoff as Backoff
 from .providers.backoff import OnRetry, with_backoff
+from .providers.exact_tokens import ExactTokens
 from .providers.provider_errors import classified
 from .request_context import Listener, listener, numbered
 
@@ -73,11 +74,13 @@ class _Asked:
     It is a method so that the engine reads its marks once for all generators.
     """
 
-    __slots__ = ("generator", "render")
+    __slots__ = ("generator", "render", "sent")
 
     def __init__(self, generator: Generator, render: Render | None) -> None:
         self.generator = generator
         self.render = render
+        self.sent: tuple[str, ExactTokens] | None = None
+        """The run, and the tokens that its server has sent for this request."""
 
     @effect(idempotent=True, usage=_usage, tokens=tokens_to_reserve, name="generate", brief=True)
     async def generate(
@@ -121,8 +124,10 @@ class _Asked:
         if not _reports_usage(generation.usage):  # unreported usage is not free: budgets count an estimate
             asked = estimate_tokens(chat) if reserve is None else reserve
             charge(asked, estimate_tokens([generation.message]), estimated=True)
-        if generation.exact is not None:
-            generation = generation.model_copy(update={"exact": generation.exact.shortened()})
+        if generation.exact is not None and in_run():
+            run_id = call_info().run_id
+            self.sent = run_id, generation.exact
+            generation = generation.model_copy(update={"exact": generation.exact.after_last(run_id)})
         return generation
 
 
@@ -242,7 +247,8 @@ async def generate(
 
     Raises GeneratorError, also for a recorded error.
     """
-    ask: Callable[..., Awaitable[Generation]] = _Asked(generator, render).generate
+    asked = _Asked(generator, render)
+    ask: Callable[..., Awaitable[Generation]] = asked.generate
     arguments: dict[str, Any] = {"model": generator.model, "messages": messages}
     if params is not None:
         arguments["params"] = params
@@ -266,6 +272,9 @@ async def generate(
         except EffectError as error:
             raise generator_error(error) from error
         spent(generation.usage)
+        if asked.sent is not None:
+            run_id, exact = asked.sent
+            exact.remember(run_id)
         return generation
 
     return await attempt(0) if backoff is None else await with_backoff(attempt, backoff, on_retry=on_retry)

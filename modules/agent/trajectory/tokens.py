@@ -29,6 +29,10 @@ _NAMES: dict[str, dict[str, str]] = {
 """What TRL's `rollout_func`, verl's `AgentLoopOutput` and verifiers' `TrajectoryStepTokens` call our columns."""
 
 
+_Requests = dict[int, tuple[bytes, ExactTokens]]
+"""The prompt and the tokens of each request of a run, by the number of its intent."""
+
+
 @dataclass
 class TokenSample:
     """A sequence of tokens to train on.
@@ -50,9 +54,13 @@ def token_samples(trace: Trace) -> list[TokenSample]:
 
     Raises TraceError, with the step, if the tokens of an answer are missing: nothing is padded.
     """
+    return _samples(trace, _known(trace))
+
+
+def _samples(trace: Trace, requests: _Requests) -> list[TokenSample]:
     samples: list[TokenSample] = []
     so_far: list[int] | None = None
-    for prompt, exact in _answers(trace):
+    for prompt, exact in _answers(trace, requests):
         ids, logprobs = exact.completion_ids, exact.completion_logprobs
         if so_far is None or prompt[: len(so_far)] != so_far:
             samples.append(TokenSample(prompt, [], [], []))
@@ -72,11 +80,13 @@ def token_members(trace: Trace) -> tuple[list[dict[str, Any]], dict[str, str]]:
 
     The second value is for its metadata: `tokens_missing` says why there are none, if the run has asked for tokens.
     """
+    requests = _known(trace)
+    if not requests and not ((trace.first_state or {}).get("params") or {}).get("exact"):
+        return [], {}
     try:
-        return [asdict(each) for each in token_samples(trace)], {}
+        return [asdict(each) for each in _samples(trace, requests)], {}
     except TraceError as error:
-        asked = ((trace.first_state or {}).get("params") or {}).get("exact") or _known(trace)
-        return [], {"tokens_missing": str(error)} if asked else {}
+        return [], {"tokens_missing": str(error)}
 
 
 def rows_for(trainer: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -100,41 +110,44 @@ def why_no_tokens(record: Mapping[str, Any]) -> str:
     return str(metadata.get("tokens_missing") or f"run {metadata.get('run_id', '')} has not asked for exact tokens")
 
 
-def _answers(trace: Trace) -> Iterator[tuple[list[int], ExactTokens]]:
+def _answers(trace: Trace, requests: _Requests) -> Iterator[tuple[list[int], ExactTokens]]:
     """Yield the prompt and the tokens of each committed answer."""
-    prompts = _known(trace)
     for step in trace.steps:
         if Turn.of_document(step.decision or {}).message is None:
             continue
         asked = [each.seq for each in step.effects if each.phase == "decide" and _answers_request(each)]
-        found = prompts.get(asked[-1]) if asked else None
+        found = requests.get(asked[-1]) if asked else None
         if found is None:
             raise TraceError(f"run {trace.run_id} lacks the tokens of step {step.index}", code="export")
         yield unpacked(found[0]), found[1]
 
 
-def _known(trace: Trace, earlier: dict[str, bytes] | None = None) -> dict[int, tuple[bytes, ExactTokens]]:
-    """Return the prompt and the tokens of each request of a run.
+def _known(trace: Trace, earlier: dict[str, bytes] | None = None, below: frozenset[str] = frozenset()) -> _Requests:
+    """Return the requests of a run that have tokens.
 
-    The keys are the numbers of the intents. A fork that has taken recorded answers may begin with tokens of its source.
-    `earlier` collects tokens by their digests.
+    A fork that has taken recorded answers may begin with tokens of its source. `earlier` collects tokens by their
+    digests, and `below` are the forks that led here.
     """
     earlier = {} if earlier is None else earlier
-    found: dict[int, tuple[bytes, ExactTokens]] = {}
+    found: _Requests = {}
     effects = [each for step in trace.steps for top in step.effects for each in top.walk() if _answers_request(each)]
     for effect in sorted(effects, key=lambda each: each.outcome or 0):
         try:
             document = trace.value(effect.result)
+            if not isinstance(document, dict) or "exact" not in document:
+                continue
             exact = ExactTokens.from_dict(document["exact"])
-            if exact.after is not None and exact.after not in earlier and (parent := trace.parent) is not None:
-                _known(trace.relative(str(parent["run"])), earlier)
+            source = str((trace.parent or {}).get("run"))
+            if exact.after is not None and exact.after not in earlier and source not in {*below, trace.run_id}:
+                _known(trace.relative(source), earlier, below | {trace.run_id})
             prompt = exact.prompt_bytes(earlier)
-        except (TraceError, ValueError, KeyError, TypeError):
-            continue
-        if prompt is not None:
+            if prompt is None or not exact.is_whole:
+                continue
             whole = prompt + exact.completion_bytes
-            earlier[digest_of(whole)] = whole
-            found[effect.seq] = prompt, exact
+        except (TraceError, ValueError):  # a file is gone, or a stranger's text is no base64
+            continue
+        earlier[digest_of(whole)] = whole
+        found[effect.seq] = prompt, exact
     return found
 
 

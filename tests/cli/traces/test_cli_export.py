@@ -40,6 +40,9 @@ def test_an_agents_run_is_written_as_messages(refold: Any, agent_trace: Path) ->
     assert first["messages"] == messages
     assert first["metadata"]["status"] == "completed"
     assert [tool["function"]["name"] for tool in first["tools"]] == ["read"]
+    ran = refold("export", agent_trace, "--trl", "tokens.jsonl")
+    assert (ran.code, Path("tokens.jsonl").exists()) == (2, False)
+    assert "has not asked for exact tokens" in ran.err
     chat = refold("export", agent_trace, "--chat", "-").doc
     assert chat["conversation"][-1] == {"role": "assistant", "content": "it says hello"}
     assert chat["success"] is True

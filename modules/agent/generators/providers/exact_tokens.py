@@ -13,8 +13,7 @@ from hashlib import blake2b
 from math import isfinite
 from typing import Any, Self
 
-from .....engine import StateModel, at_run_end, call_info
-from .....engine.errors import NoRunError
+from .....engine import StateModel, at_run_end
 from ...chat.usage import Usage
 
 WANTED = {"logprobs": True, "return_token_ids": True, "return_prompt_token_ids": True, "return_meta_info": True}
@@ -66,6 +65,12 @@ class ExactTokens(StateModel):
         data, count = b64decode(self.logprobs), len(self.completion_bytes) // 4
         return list(struct.unpack(f"<{count}{'d' if len(data) == 8 * count else 'f'}", data))
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the numbers are whole, as in every trace but a stranger's."""
+        ids, floats = len(self.completion_bytes), len(b64decode(self.logprobs or ""))
+        return len(b64decode(self.prompt)) % 4 == ids % 4 == 0 and floats in (0, ids, 2 * ids)
+
     def prompt_bytes(self, earlier: Mapping[str, bytes]) -> bytes | None:
         """Return the packed ids of the whole prompt.
 
@@ -77,31 +82,25 @@ class ExactTokens(StateModel):
         known = earlier.get(self.after)
         return None if known is None or len(known) < 4 * self.kept else known[: 4 * self.kept] + rest
 
-    def shortened(self) -> "ExactTokens":
-        """Return the tokens with the prompt as what follows the last request's.
-
-        Outside of a run, they are unchanged.
-        """
-        try:
-            run_id = call_info().run_id
-        except NoRunError:
-            return self
+    def after_last(self, run_id: str) -> Self:
+        """Return the tokens with the prompt as what follows a run's last ones."""
+        after, known = _last.get(run_id, ("", b""))
         prompt = b64decode(self.prompt)
+        kept = _common(known, prompt)
+        if not kept:
+            return self
+        return self.model_copy(update={"prompt": _text(prompt[4 * kept :]), "kept": kept, "after": after})
+
+    def remember(self, run_id: str) -> None:
+        """Make these the last tokens of a run, once they are recorded."""
         if run_id not in _last:
             at_run_end(lambda: _last.pop(run_id, None))
-        after, known = _last.get(run_id, ("", b""))
-        whole = prompt + self.completion_bytes
+        whole = b64decode(self.prompt) + self.completion_bytes
         _last[run_id] = digest_of(whole), whole
-        kept = _common(known, prompt)
-        return (
-            self.model_copy(update={"prompt": _text(prompt[4 * kept :]), "kept": kept, "after": after})
-            if kept
-            else self
-        )
 
 
 _last: dict[str, tuple[str, bytes]] = {}
-"""The tokens of the last request of each live run, with their digest."""
+"""The digest and the tokens of the last request of each live run."""
 
 
 class TokenReader:

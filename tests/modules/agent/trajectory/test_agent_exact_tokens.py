@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,14 @@ def test_tokens_are_kept_as_they_came(kind: str, is_streamed: bool, tmp_path: Pa
     assert not any("exact" in json.dumps(record.data) for record in decided)
 
 
+@pytest.mark.parametrize("server", ["hosted_vllm", "openai"])
+def test_litellm_passes_them_on(server: str) -> None:
+    with ModelServer(*(vllm(turn, is_last=turn is TURNS[-1]) for turn in TURNS)) as model:
+        name = f"litellm!{server}/m,api_base={model.url},api_key=none"
+        agent = Agent(name="a", model=name, tools=[add], settings={"exact": True})
+        assert token_samples(agent.run_sync("1 + 2").trace) == [WHOLE]
+
+
 def test_a_providers_own_address_is_not_asked_for_tokens() -> None:
     for model in ("openai/gpt-x", "anthropic/claude-x"):
         trajectory = Agent(name="a", model=f"{model},api_key=sk-none", settings={"exact": True}).run_sync("hi")
@@ -244,6 +253,32 @@ def test_a_run_that_is_resumed_after_any_record_has_the_same_tokens(tmp_path: Pa
         resumed = Engine(agent_of(model).module()).resume(path)
         assert token_samples(resumed.trace) == expected
         assert model.asked == 3 - done
+
+
+@pytest.mark.parametrize(
+    "exact",
+    [
+        {"prompt": "AQ==", "completion": ""},
+        {"prompt": "", "completion": "AAAAAA==", "logprobs": "AQ=="},
+        {"prompt": "not base64", "completion": ""},
+        {"prompt": "", "completion": "", "kept": 1, "after": "0" * 16},
+        {"prompt": 3, "completion": ""},
+        None,
+    ],
+)
+def test_a_strangers_tokens_are_missing_tokens(exact: Any) -> None:
+    data = agent_of(Model("done")).run_sync("go").trace.data
+    lines = [json.loads(line) for line in data.splitlines()]
+    (outcome,) = [line for line in lines if "exact" in (line.get("result") or {})]
+    outcome["result"]["exact"] = exact
+    previous, forged = b"", b""
+    for line in lines:
+        del line["hash"]
+        body = json.dumps(line, separators=(",", ":")).encode()[:-1]
+        previous = blake2b(previous + body, digest_size=16).hexdigest().encode()
+        forged += body + b',"hash":"' + previous + b'"}\n'
+    with pytest.raises(TraceError, match="lacks the tokens of step 0"):
+        token_samples(Trace.from_bytes(forged))
 
 
 def test_forks_are_a_group_of_samples_that_begin_with_the_source(tmp_path: Path) -> None:
