@@ -83,7 +83,7 @@ class ExactTokens(StateModel):
         return None if known is None or len(known) < 4 * self.kept else known[: 4 * self.kept] + rest
 
     def after_last(self, run_id: str) -> Self:
-        """Return the tokens with the prompt as what follows a run's last ones."""
+        """Return the tokens, their prompt without a run's last ones."""
         after, known = _last.get(run_id, ("", b""))
         prompt = b64decode(self.prompt)
         kept = _common(known, prompt)
