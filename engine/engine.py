@@ -327,7 +327,7 @@ class Engine(Generic[S]):
         at: int | None = None,
         edit: Edit | None = None,
         *,
-        reuse_effects: bool = False,
+        reuse_effects: bool | Literal["only"] = False,
         live_calls: Collection[str] = (),
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
@@ -342,7 +342,7 @@ class Engine(Generic[S]):
         at: int | None = None,
         edit: Edit | None = None,
         *,
-        reuse_effects: bool = False,
+        reuse_effects: bool | Literal["only"] = False,
         live_calls: Collection[str] = (),
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
@@ -358,7 +358,8 @@ class Engine(Generic[S]):
             edit: a function that changes the state's draft, as `reduce` does; or a mapping of JSON Pointers to values,
                 set in this order ("/notes/-" appends to a list). None changes nothing.
             reuse_effects: take the recorded outcomes and answers while the fork makes the same requests, and run live
-                from the first request that differs (`result.live_from`).
+                from the first request that differs (`result.live_from`). "only" runs nothing live: such a request ends
+                the fork with RecordedValueError.
             live_calls: names of tools and effects whose recorded outcomes are not taken, such as those whose code has
                 changed; other calls are reused all the same.
             budget: replaces the run's own budget. The fork continues the state's count of steps; tokens, money and

@@ -27,7 +27,7 @@ Agent's events that dreadnode has named so.
 | `ExternalError` | `extra_missing` |
 | `RunAbortedError` | `all_candidates_failed`, `budget_exceeded`, `child_run`, `no_thread`, `recorded_value` |
 | `RunClosedError` | `call_closed` |
-| `TraceError` | `export`, `record_invalid`, `trace_exists` |
+| `TraceError` | `export`, `not_recorded`, `record_invalid`, `trace_exists` |
 | `TraceCorruptError` | `missing_member`, `not_a_trace`, `trace_format` |
 | `TraceWriteError` | `trace_taken` |
 | `TaskError` | `attachment`, `command`, `copy_refused`, `environment_not_open`, `files_lost`, `no_environment`, |

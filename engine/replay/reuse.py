@@ -140,7 +140,8 @@ class Reuse:
     A source with a corrupt line raises TraceCorruptError. If the source's trace no longer exists (None), `missing` says
     so, and nothing is reused. A trace or blob that is damaged ends the run instead: `take` and `answer` raise its
     TraceError, since a call whose outcome cannot be read has happened. `provided` has answers for the source's
-    unfinished step, by request. Calls with a name in `live_calls` are made live, and do not end reuse.
+    unfinished step, by request. Calls with a name in `live_calls` are made live, and do not end reuse. With
+    `recorded_only`, a request without a record ends the run, as a damaged one does.
     """
 
     def __init__(
@@ -152,6 +153,7 @@ class Reuse:
         missing: str = "",
         damaged: TraceError | None = None,
         live_calls: Collection[str] = (),
+        recorded_only: bool = False,
     ) -> None:
         self.run_id = run_id
         self.at = at
@@ -159,6 +161,7 @@ class Reuse:
         if source is not None:
             source.check_lines()
         self._live_calls = live_calls
+        self._recorded_only = recorded_only
         self._report: ReportLive | None = None
         self._provided = provided
         self._missing = missing
@@ -177,16 +180,17 @@ class Reuse:
         link = (trace.header["parent"] or {}).get("reuse_effects")
         if link is None:
             return None
-        run, step, live = link["run"], link["step"], link.get("live", ())
+        run, step = link["run"], link["step"]
+        how: dict[str, Any] = {"live_calls": link.get("live", ()), "recorded_only": link.get("only") is True}
         try:
             source = linked(link, trace)
             if step > source.step_count:
                 raise TraceError(f"run {run} had {step} steps, and its trace has {source.step_count}")
-            reuse = cls(source, run, step, live_calls=live)
+            reuse = cls(source, run, step, **how)
         except TraceNotFoundError as error:
-            reuse = cls(None, run, step, missing=str(error), live_calls=live)
+            reuse = cls(None, run, step, missing=str(error), **how)
         except TraceError as error:
-            reuse = cls(None, run, step, damaged=error, live_calls=live)
+            reuse = cls(None, run, step, damaged=error, **how)
         events = list(live_events(trace))
         reuse.live_from, reuse.live = events[0]["data"] if events else None, any(event["reused"] for event in events)
         return reuse
@@ -198,7 +202,8 @@ class Reuse:
     def link(self, home: "Path | RunRef | None") -> dict[str, Any]:
         """Return the header's link to the source; see `link_to`."""
         link = link_to(self.source, self.run_id, self.at, home)
-        return {**link, "live": sorted(self._live_calls)} if self._live_calls else link
+        link = {**link, "live": sorted(self._live_calls)} if self._live_calls else link
+        return {**link, "only": True} if self._recorded_only else link
 
     def take(self, step: int, request: Request, learn: Learn) -> tuple[Entry, Recorded] | None:
         """Return the recorded call and outcome for a request, or None."""
@@ -248,7 +253,8 @@ class Reuse:
         if source is None:
             return Reuse(None, run_id, 0, missing=self._missing, damaged=self._damaged)
         try:
-            return Reuse(source.relative(run_id), run_id, 0, answers, live_calls=self._live_calls)
+            how: dict[str, Any] = {"live_calls": self._live_calls, "recorded_only": self._recorded_only}
+            return Reuse(source.relative(run_id), run_id, 0, answers, **how)
         except TraceError as error:
             started = {start.run_id for record in source.records for start in children_of(record)}
             if run_id in started or not isinstance(error, TraceNotFoundError):
@@ -262,6 +268,8 @@ class Reuse:
                 self._say(step, phase, name, args, why, True)
 
     def _say(self, step: int, phase: str, name: str, args: bytes, why: str, ends: bool) -> None:
+        if self._recorded_only:
+            raise TraceError(f"{name} in step {step} ({phase}) has no recorded result: {why}", code="not_recorded")
         if self._report is not None and (ends or self.live_from is None):
             self._report(step, phase, name, args, why, ends)
         self.live = self.live or ends

@@ -344,7 +344,8 @@ class LiveRun:
 
     def lose(self, error: TraceError, call: Call | None = None) -> RecordedValueError:
         """End the run for a value lost in `call`; return the error."""
-        lost = RecordedValueError(f"run {self.run_id} cannot continue: {error}; then resume the run")
+        remedy = "" if error.code == "not_recorded" else "; then resume the run"
+        lost = RecordedValueError(f"run {self.run_id} cannot continue: {error}{remedy}")
         self.broken = self.broken or lost
         self.cancel_work()
         if call is not None:

@@ -13,6 +13,7 @@ from .agent.app import add_to as add_agent_commands
 from .commands.eval.app import eval_app
 from .commands.mcp import mcp_app
 from .commands.set.app import set_app
+from .commands.tests import tests_app
 from .commands.trace.app import trace_app
 from .commands.traces.app import traces_app
 from .exit_codes import CommandWithCodes
@@ -27,6 +28,7 @@ app.add_typer(traces_app, name="traces")
 app.add_typer(eval_app, name="eval")
 app.add_typer(mcp_app, name="mcp")
 app.add_typer(set_app, name="set")
+app.add_typer(tests_app, name="test")
 
 
 @app.callback(invoke_without_command=True)

@@ -5,8 +5,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..engine import AgentModule, Divergence, Engine, MakesModule
-from ..engine.replay.divergence import shortened
+from ..engine import UNANSWERED, AgentModule, Divergence, Engine, MakesModule
+from ..engine.errors import RecordedValueError
+from ..engine.replay.divergence import OTHER_VERSION, shortened
 from ..errors import DivergenceError
 from ..traces import Trace
 
@@ -26,23 +27,69 @@ class TraceTestError(DivergenceError, AssertionError):
         super().__init__(divergences or [], message)
 
 
-def check_golden(path: Path | str, make: ModuleMaker | None = None) -> None:
+def check_golden(
+    path: Path | str,
+    make: ModuleMaker | AgentModule[Any] | MakesModule | None = None,
+    *,
+    expect: Any = UNANSWERED,
+) -> None:
     """Check a trace file, and verify it with its module.
 
-    The module is the one that `make` returns, or else the one that the header names.
+    With `expect`, your code may diverge from the trace, and must come to that final result. From the first difference
+    on, it runs with the recorded results; no tool and no model is called.
+
+    Args:
+        path: The trace's file.
+        make: The module or Agent, or a function that returns it. By default, the module that the header names.
+        expect: The final result that your code must come to. By default, your code must do what was recorded.
 
     Raises:
-        TraceTestError: the code diverges from the trace, or the module cannot be made.
-        TraceCorruptError, TraceNotFoundError: the trace cannot be read.
-        StateValueError, StateError: the module's state class cannot hold the trace's states.
+        TraceTestError: Your code diverges from the trace, comes to another result, or can't be made.
+        TraceCorruptError: The trace is damaged.
+        TraceNotFoundError: There is no such trace.
+        StateError: The module's state class can't hold the trace's states.
     """
+    __tracebackhide__ = True
     trace = Trace.load(path)
     trace.check()
     named = trace.header["module"]
-    module = make(named, trace) if make is not None else None
-    divergences = Engine(module if module is not None else _module(named)).verify(trace)
-    if divergences:
+    module = make(named, trace) if callable(make) else make
+    engine: Engine[Any] = Engine(module if module is not None else _module(named))
+    divergences = engine.verify(trace)
+    if expect is not UNANSWERED:
+        _check_result(engine, trace, divergences, expect)
+    elif divergences:
         raise TraceTestError(_report(trace, named, divergences), divergences)
+
+
+def _check_result(engine: Engine[Any], trace: Trace, divergences: list[Divergence], expect: Any) -> None:
+    """Raise TraceTestError if the code does not come to the expected result."""
+    __tracebackhide__ = True
+    if not divergences:
+        result = (trace.end or {}).get("final_result")
+        if result != expect:
+            recorded, wanted = shortened(result, expect)
+            raise TraceTestError(
+                f"Run {trace.run_id} ends with {recorded}, expected {wanted}. Your code still does what was recorded."
+            )
+        return
+    first = min(divergences, key=lambda each: each.step)
+    if first.phase in ("init", OTHER_VERSION):
+        raise TraceTestError(_report(trace, trace.header["module"], divergences), divergences)
+    ran = engine.fork(trace, first.step, reuse_effects="only")
+    where = f"Your code differs from step {first.step} on ({first.phase})"
+    if ran.error is not None and ran.error.type == RecordedValueError.__name__:
+        missing = ran.error.message.partition(" cannot continue: ")[2]
+        raise TraceTestError(
+            f"{where}, and then needs a result that run {trace.run_id} did not record: {missing}. "
+            "Run the task again, and pin the new run.",
+            divergences,
+        )
+    if ran.error is not None:
+        raise TraceTestError(f"{where}, and then fails: {ran.error.type}: {ran.error.message}", divergences)
+    if ran.final_result != expect:
+        now, wanted = shortened(ran.final_result, expect)
+        raise TraceTestError(f"{where}, and ends with {now}, expected {wanted}.", divergences)
 
 
 def _module(named: str) -> AgentModule[Any]:

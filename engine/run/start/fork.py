@@ -6,7 +6,7 @@ A fork starts from an edited state of another run, and its header has a link to 
 import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import orjson
 
@@ -49,7 +49,7 @@ def plan_of_fork(
     options: RunOptions,
     home: TraceHome,
     *,
-    reuse_effects: bool = False,
+    reuse_effects: bool | Literal["only"] = False,
     live_calls: Collection[str] = (),
     answers: Mapping[str, Any] | None = None,
 ) -> RunPlan:
@@ -100,8 +100,9 @@ def plan_of_fork(
     parent["path"] = (header.get("parent") or {}).get("path", "")
     reuse = None
     if reuse_effects:
-        parent["reuse_effects"] = {**link, "live": sorted(live_calls)} if live_calls else link
-        reuse = Reuse(source, source.run_id, index, answers or {}, live_calls=live_calls)
+        only = reuse_effects == "only"
+        reuse = Reuse(source, source.run_id, index, answers or {}, live_calls=live_calls, recorded_only=only)
+        parent["reuse_effects"] = reuse.link(place_in(home, "fork"))
     return RunPlan.forked(module, source, parent, budget, options, home, state, reuse)
 
 
