@@ -1,4 +1,4 @@
-"""Pins a recorded run as a test: a smaller, redacted copy of its trace."""
+"""Pins a recorded run as a test, by a redacted copy of its trace."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _OUTPUT = "tool_output"
 
 
 def trim_and_redact(trace: Trace, steps: int | None = None, secrets: Iterable[str] = ()) -> tuple[bytes, list[bytes]]:
-    """Return the lines and the large values of a smaller copy of a trace.
+    """Return the lines and large values of a smaller copy.
 
     The copy has its first `steps` steps. It has no pieces of output and no tracebacks. Texts that look like tokens, and
     `secrets` in all their forms, are replaced by placeholders of the same length, so that code that measures a text
@@ -65,7 +65,7 @@ def _trimmed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Redaction:
-    """Replaces secrets in JSON values; keeps the large values that they name, without secrets, too."""
+    """Replaces secrets in JSON values, and in the large values they name."""
 
     def __init__(self, trace: Trace, secret: re.Pattern[str]) -> None:
         self._trace = trace
@@ -91,7 +91,7 @@ def _placeholder(found: re.Match[str]) -> str:
 
 
 def write_pinned(folder: Path, name: str, lines: bytes, large: Iterable[bytes]) -> Path:
-    """Write a trace and its large values into a folder; return the trace's path."""
+    """Write a trace and its large values; return the trace's path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}{SUFFIX}"
     path.write_bytes(lines)
@@ -118,7 +118,7 @@ def test_{name}() -> None:
 
 
 def dataset_row(trace: Trace, name: str, target: Any) -> dict[str, Any]:
-    """Return the run's task as a row of a dataset, with its target."""
+    """Return the run's task as a dataset row with a target."""
     task = _filled(trace.header["task"])
     if trace.header["module"].startswith("refold.modules.agent."):
         task.pop("inputs", None)  # the ids of one session
@@ -132,7 +132,7 @@ def _filled(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_row(path: Path, row: dict[str, Any]) -> None:
-    """Add a row to a dataset's file, in place of an earlier one of its id."""
+    """Add a row to a dataset's file; replace an earlier one of its id."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     kept = [line for line in lines if line.strip() and json.loads(line).get("id") != row["id"]]
     path.write_text("".join(f"{line}\n" for line in [*kept, json.dumps(row, ensure_ascii=False)]), encoding="utf-8")

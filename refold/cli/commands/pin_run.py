@@ -38,7 +38,7 @@ class Pin:
 
 
 def pin_run(trace: Trace, pin: Pin, as_json: bool) -> int:
-    """Pin a run; return 0, also if its test fails today."""
+    """Pin a run; return 0, also if its test fails now."""
     name = pin.name or name_of(trace)
     if not f"test_{name}".isidentifier() or iskeyword(name):
         raise InputError(f"--name must be letters, digits and underscores, got {name!r}.")
@@ -74,7 +74,10 @@ def pin_run(trace: Trace, pin: Pin, as_json: bool) -> int:
 
 
 def _checked(trace: Trace, pin: Pin, name: str, lines: bytes, large: list[bytes], expect: Any) -> str:
-    """Return why the test fails now, or no text; raise InputError if it could never pass."""
+    """Return why the test fails now, or no text.
+
+    Raises InputError if the test could never pass.
+    """
     with stdout_to_stderr():
         runner = runner_of(trace, pin.module, pin.trust, verifying=True)
         module = runner if isinstance(runner, AgentModule) else runner.agent

@@ -34,7 +34,7 @@ def add(
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Pin a run as a pytest case, and as a row of a dataset.
+    """Pin a run as a pytest case and a dataset row.
 
     The test runs init_state, decide and reduce with the recorded results,
     and fails at the first difference. With --expect, it fails until your
