@@ -1,4 +1,4 @@
-"""Pins a recorded run as a test, by a redacted copy of its trace."""
+"""Pins a recorded run as a test, with a redacted copy."""
 
 import json
 import re
@@ -132,7 +132,7 @@ def _filled(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_row(path: Path, row: dict[str, Any]) -> None:
-    """Add a row to a dataset's file; replace an earlier one of its id."""
+    """Add a row to a dataset's file, or replace it."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     kept = [line for line in lines if line.strip() and json.loads(line).get("id") != row["id"]]
     path.write_text("".join(f"{line}\n" for line in [*kept, json.dumps(row, ensure_ascii=False)]), encoding="utf-8")
