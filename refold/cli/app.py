@@ -73,7 +73,7 @@ def run(
 ) -> int:
     """Run a task, or each task of a file in turn.
 
-    The exit code is that of the worst run.
+    The worst run sets the exit code.
     """
     from .commands.run import Manner, Options, run_tasks
     from .input.values import is_task_file, read_inputs, read_tasks
@@ -121,8 +121,8 @@ def resume(
 ) -> int:
     """Resume a run from the last record of its trace.
 
-    Calls that have an outcome are not made again. Of a folder, the newest run
-    that has not completed is resumed.
+    Calls that have a result are not repeated. If you name a folder, the newest
+    run that has not completed is resumed.
     """
     from ..engine import UNANSWERED
     from .commands.resume import resume_trace
@@ -168,9 +168,7 @@ def fork(
     yes: o.Yes = False,
     traces: Annotated[
         str | None,
-        o.option(
-            "The folder or store for the fork's trace; by default that of the run.", "--traces", metavar="DIR|URL"
-        ),
+        o.option("The folder or store for the fork's trace; by default the run's own.", "--traces", metavar="DIR|URL"),
     ] = None,
     max_steps: o.MaxSteps = None,
     max_seconds: o.MaxSeconds = None,

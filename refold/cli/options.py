@@ -71,7 +71,7 @@ Trust = Annotated[
     ),
 ]  # fmt: skip
 Yes = Annotated[bool, option("Start what the trace names without asking.", "--yes", "-y", envvar="REFOLD_YES")]
-Json = Annotated[bool, option("Print one JSON object, also for an error.", "--json")]
+Json = Annotated[bool, option("Print one JSON object, for an error too.", "--json")]
 Traceback = Annotated[bool, option("Print the whole traceback of an error.", "--traceback")]
 Quiet = Annotated[bool, option("Print only the answer.", "--quiet", "-q")]
 Full = Annotated[bool, option("Don't cut long values.", "--full")]
@@ -79,10 +79,10 @@ Force = Annotated[bool, option("Replace files that exist.", "--force")]
 Once = Annotated[bool, option("Print the present status, and end.", "--once")]
 Every = Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")]
 Seed = Annotated[int | None, option("The seed of all randomness; drawn if not given.", "--seed")]
-MaxSteps = Annotated[int | None, option("Steps that a run may take.", "--max-steps", min=1)]
-MaxSeconds = Annotated[float | None, option("Seconds that the run may work; waiting does not count.", "--max-seconds")]
-MaxTokens = Annotated[int | None, option("Tokens that the run may use, in and out.", "--max-tokens", min=1)]
-MaxCost = Annotated[float | None, option("US dollars that the run may spend.", "--max-cost")]
+MaxSteps = Annotated[int | None, option("The most steps of a run.", "--max-steps", min=1)]
+MaxSeconds = Annotated[float | None, option("The most seconds of work; waiting is not included.", "--max-seconds")]
+MaxTokens = Annotated[int | None, option("The most tokens of a run, in and out.", "--max-tokens", min=1)]
+MaxCost = Annotated[float | None, option("The highest cost of a run, in US dollars.", "--max-cost")]
 Durability = Annotated[
     Literal["process", "power", "none"],
     typer.Option(help="What written records survive: a crash of the process, a power failure too, or neither."),
@@ -92,7 +92,7 @@ Workspace = Annotated[
     option("Where a task's relative paths start; by default the current folder.", "--workspace", metavar="DIR"),
 ]
 WithoutFiles = Annotated[
-    bool, option("Go on although files that the run changed are gone with its environment.", "--without-files")
+    bool, option("Continue although files that the run changed are gone with its environment.", "--without-files")
 ]
 Executor = Annotated[
     Literal["inline", "local", "ray"] | None,
@@ -101,7 +101,7 @@ Executor = Annotated[
 Processes = Annotated[int | None, option("Processes of the executor `local`.", "--processes", min=1)]
 Retry = Annotated[
     list[str] | None,
-    option("Run ended tasks of this status anew, such as failed or stopped. Repeatable.", "--retry", metavar="STATUS"),
+    option("Rerun ended tasks of this status, such as failed or stopped. Repeatable.", "--retry", metavar="STATUS"),
 ]
 Concurrency = Annotated[int | None, option("The most concurrent runs, over all processes.", "--concurrency", min=1)]
 

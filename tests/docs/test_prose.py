@@ -12,7 +12,7 @@ from typer.main import get_command
 from refold.cli.app import app
 
 RULES = load_rules()
-MOST = {"pages": 1000, "docstrings": 1950, "errors": 1700, "help": 100}
+MOST = {"pages": 1000, "docstrings": 1950, "errors": 1700, "help": 0}
 """The most findings of each kind, rounded up. Write less of them, and lower the number; it never rises."""
 
 
@@ -50,7 +50,7 @@ KINDS: dict[str, Callable[[], list[Finding]]] = {
 def test_the_rules_find_no_more_than_before(kind: str) -> None:
     found = KINDS[kind]()
     assert len(found) <= MOST[kind], (
-        f"{len(found)} findings in {kind}, at most {MOST[kind]}: run `python tests/docs/prose.py FILE` on what you "
+        f"{len(found)} findings in {kind}, at most {MOST[kind]}: run `python tests/helpers/prose.py FILE` on what you "
         "have changed. The first are:\n" + "\n".join(map(str, found[:5]))
     )
 

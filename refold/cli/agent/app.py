@@ -48,7 +48,7 @@ def agent(
     """Give an Agent a goal, or chat with it.
 
     What the Agent says and does is shown as it happens. Every run leaves a trace that can be replayed, verified,
-    resumed and forked with no further options.
+    resumed and forked without other options.
     """
     from ...modules.agent import Document
     from ...modules.agent.generators import LiteLLMGenerator
@@ -72,7 +72,7 @@ def agent(
         threading.Thread(target=load_litellm, daemon=True).start()
     limits = RunLimits(traces, o.budget_of(max_steps, max_seconds, max_tokens, max_cost), seed, durability)
     if attach and goal is None:
-        raise InputError('--attach belongs to a goal: refold agent "What is it?" --attach a.png')
+        raise InputError('--attach belongs to a goal: refold agent "What is it?" --attach a.png.')
     before = conversation(continued, traces) if continued is not None else None
     if goal is None:
         from .chat.chat import chat

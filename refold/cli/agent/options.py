@@ -88,7 +88,7 @@ Instructions = Annotated[
 Retries = Annotated[
     int | None,
     option(
-        "How often a turn repeats a request to the model, after errors that may pass.",
+        "How often a turn repeats a request to the model, after temporary errors.",
         "--retries",
         min=0,
         panel=_LIMITS,
@@ -97,17 +97,17 @@ Retries = Annotated[
 MaxSteps = Annotated[
     int | None,
     option(
-        f"Steps that a run may take; by default {STEPS}, or the limit of --module's Agent.",
+        f"The most steps of a run; by default {STEPS}, or the limit of --module's Agent.",
         "--max-steps", min=1, panel=_LIMITS,
     ),
 ]  # fmt: skip
 MaxTokens = Annotated[
     int | None,
-    option("Tokens that a run may use, in and out.", "--budget-tokens", "--max-tokens", min=1, panel=_LIMITS),
+    option("The most tokens of a run, in and out.", "--budget-tokens", "--max-tokens", min=1, panel=_LIMITS),
 ]
-MaxCost = Annotated[float | None, option("US dollars that a run may spend.", "--max-cost", panel=_LIMITS)]
+MaxCost = Annotated[float | None, option("The highest cost of a run, in US dollars.", "--max-cost", panel=_LIMITS)]
 MaxSeconds = Annotated[
-    float | None, option("Seconds that a run may work; waiting does not count.", "--max-seconds", panel=_LIMITS)
+    float | None, option("The most seconds of work; waiting is not included.", "--max-seconds", panel=_LIMITS)
 ]
 Attached = Annotated[
     list[str] | None,

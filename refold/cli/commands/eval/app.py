@@ -43,19 +43,19 @@ def run(
     retry: o.Retry = None,
     changed: Annotated[
         Literal["refuse", "keep"],
-        typer.Option(help="If the folder has runs of other code: refuse, or keep them and score them anew."),
+        typer.Option(help="If the folder has runs of other code: refuse, or keep them and score them again."),
     ] = "refuse",
     trust: o.Trust = None,
     quiet: Annotated[bool, o.option("Print only the pass rate.", "--quiet", "-q")] = False,
     json: o.Json = False,
     traceback: o.Traceback = False,
 ) -> int:
-    """Run what is missing, score all runs anew, and report.
+    """Run what is missing, score all runs, and report.
 
     The same command again runs nothing that has ended: with other scorers, it
     scores the runs again, and says which scores changed. Exit 0 if every run
     has a verdict and the pass rate is high enough, otherwise 1. Runs that have
-    failed keep their scores; after a fix, --retry failed runs them anew.
+    failed keep their scores; after a fix, --retry failed reruns them.
     """
     from .run import Outputs, run_file
 
@@ -98,7 +98,7 @@ def diff(
     """Compare two evaluations.
 
     Shows the tasks that changed, whether the changes are more than chance, and
-    the first step at which their runs differ. Exit 1 if a score is significantly
+    the first step where their runs differ. Exit 1 if a score is significantly
     worse in B (paired test, corrected p below 0.05).
     """
     from .diff import diff_folders
@@ -116,7 +116,7 @@ def replay(
     ] = None,
     scorer: Annotated[
         list[str] | None,
-        o.option("A scorer, if DIR is given. Repeatable.", metavar="NAME|MODULE:NAME"),
+        o.option("A scorer, for DIR. Repeatable.", metavar="NAME|MODULE:NAME"),
     ] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="The most concurrent forks.")] = 8,
     traces: Traces = None,
@@ -126,7 +126,7 @@ def replay(
 ) -> int:
     """Judge new code by counterfactual: fork each run where --module decides otherwise.
 
-    Recorded effects are reused until then, and a run whose decisions stay the same costs nothing. Both sides are scored
+    Recorded effects are reused until then, and a run that decides the same costs nothing. Both sides are scored
     with the scorers of EVAL.yaml, or with --scorer. Exit 1 if a score is significantly worse, a run cannot be replayed,
     or the file's fail_under is missed.
     """

@@ -33,12 +33,12 @@ def run(
     concurrency: o.Concurrency = None,
     requests_per_minute: Annotated[float | None, o.option("Model calls a minute; learned, if not given.")] = None,
     tokens_per_minute: Annotated[float | None, o.option("Tokens of model calls a minute.")] = None,
-    max_set_cost: Annotated[float | None, o.option("US dollars that the whole set may spend.")] = None,
+    max_set_cost: Annotated[float | None, o.option("The highest cost of the whole set, in US dollars.")] = None,
     attempts: Annotated[int | None, o.option("Attempts at a task that the machine fails.", min=1)] = None,
     retry: o.Retry = None,
     changed: Annotated[
         Literal["refuse", "keep"],
-        typer.Option(help="If tasks or module are not those of the set: refuse, or keep the set's tasks."),
+        typer.Option(help="If tasks or module have changed: refuse, or keep the set's tasks."),
     ] = "refuse",
     seed: Annotated[int | None, o.option("The seed of every run.")] = None,
     max_steps: o.MaxSteps = None,
@@ -58,11 +58,11 @@ def run(
 ) -> int:
     """Run each task of a set file once.
 
-    The same command again does only what is missing: runs that were cut off are
-    resumed, failures of the machine are retried, other failures keep their
-    results. Ctrl-C once lets running tasks finish, twice cuts them off. The
-    exit code is 13 if the cost limit is spent and tasks are left, 130 if tasks
-    are left for another reason, and otherwise that of the worst task.
+    The same command again does only what is missing. Interrupted runs are
+    resumed, and failures of the machine are retried. Other failures keep their
+    results. Ctrl-C once lets running tasks finish, twice cancels them. The exit
+    code is 13 if the cost limit is spent and tasks are left, and 130 if tasks
+    are left for another reason. Otherwise, the worst task sets it.
     """
     from .run import Wanted, run_suite
 
@@ -121,7 +121,7 @@ def watch(
 ) -> int:
     """Watch a set until every task has ended.
 
-    The set may be running in any process, and on any machine that reaches its
+    The set can run in any process, and on any machine that reaches its
     store.
     """
     from .look import watch_set

@@ -7,7 +7,7 @@ import typer
 
 from ... import options as o
 
-trace_app = o.command_group("Look into traces: ls, show, stats, tree, blame, diff, check, repair.")
+trace_app = o.command_group("Inspect traces: ls, show, stats, tree, blame, diff, check, repair.")
 
 
 @trace_app.command("ls")
@@ -55,7 +55,7 @@ def stats(
     Each row has the calls, errors, seconds in all and their share of the runs'
     seconds, median, 95th percentile and longest call, tokens and cost. A tool's
     seconds include what it calls; its tokens and cost do not. Child runs are
-    added, too. Open are calls without an outcome: under way, or cut off and
+    added, too. Open are calls without an outcome: running, or interrupted and
     perhaps made again. A folder or a store means all of its runs. Without
     TRACE, add up all in the folder of traces.
     """
@@ -139,7 +139,7 @@ def check(
 ) -> int:
     """Check every record: hashes, numbering, structure, snapshots.
 
-    Exit 0 if all traces are sound, 1 if one is corrupt, 2 if one holds no
+    Exit 0 if all traces are sound, 1 if one is corrupt, 2 if one has no
     complete record. Without TRACE, check all in the folder of traces.
     """
     from ...input.find_trace import find_runs
@@ -153,9 +153,7 @@ def repair(
     trace: o.TraceName,
     truncate_at_corruption: Annotated[
         bool,
-        typer.Option(
-            "--truncate-at-corruption", help="Cut off everything from the first corrupt line; a copy is kept."
-        ),
+        typer.Option("--truncate-at-corruption", help="Remove everything from the first corrupt line; a copy is kept."),
     ] = False,
     json: o.Json = False,
     traces: o.Traces = str(o.RUNS),

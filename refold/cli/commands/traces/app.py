@@ -20,7 +20,7 @@ def copy(
     """Copy runs and sets from one store to another.
 
     Runs are copied byte by byte with their blobs, and every hash is checked. A
-    copy that was cut off continues where it ended; a run that differs there
+    copy that was interrupted continues where it ended; a run that differs there
     stays unchanged, and the exit code is 1. With --run, no sets are copied.
     """
     from .copy_and_gc import copy_runs
@@ -46,7 +46,7 @@ def gc(
     """Remove the runs that no rule keeps.
 
     Runs that a kept run needs are kept, too: its parent or source, its child
-    runs and candidates. So are runs that have not ended, that are being
+    runs and candidates. Also kept: runs that have not ended, that are being
     written, that a set will resume, and that are corrupt.
     """
     from .copy_and_gc import collect

@@ -1,7 +1,7 @@
 """Counts what style rules find in docs, docstrings, help texts and errors.
 
-    python tests/docs/prose.py docs/how-to README.md    # what is found in pages
-    python tests/docs/prose.py engine refold/testing    # in docstrings and error texts
+    python tests/helpers/prose.py docs/how-to README.md    # what is found in pages
+    python tests/helpers/prose.py engine refold/testing    # in docstrings and error texts
 
 The rules are in `styles/Refold`, in Vale's form: `existence`, `substitution` and `occurrence`. A page switches them off
 from `<!-- prose: off -->` to `<!-- prose: on -->`.
