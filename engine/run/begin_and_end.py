@@ -92,7 +92,7 @@ def _log(result: RunResult[Any]) -> None:
         place = result.trace.path or result.trace.place
         is_unknown = any(each.kind == UNKNOWN_EFFECT for each in result.waiting)
         log.warning(
-            "Run %s waits for an answer. %s %s: engine.resume(trace, answer), Engine(..., on_wait=...), or refold "
+            "Run %s waits for an answer. %s %s: resume(trace, answer) of its agent or engine, on_wait=..., or refold "
             "resume%s",
             result.run_id,
             printable(" ".join(str(each["prompt"]) for each in result.trace.waiting if each["prompt"]), lines=True),

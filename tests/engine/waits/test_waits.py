@@ -159,7 +159,7 @@ def test_a_run_that_waits_says_so_in_the_log(caplog: pytest.LogCaptureFixture) -
     result = Engine(Asking()).run("x")
     (told,) = [record.getMessage() for record in caplog.records if record.name == "refold.runs"]
     assert told.startswith(
-        f"Run {result.run_id} waits for an answer. Pay 700 €? Answer it: engine.resume(trace, answer)"
+        f"Run {result.run_id} waits for an answer. Pay 700 €? Answer it: resume(trace, answer) of its agent or engine"
     )
 
 
