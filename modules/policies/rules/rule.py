@@ -105,6 +105,8 @@ class Rule:
         if self.argument is not None and plain_name(self.argument) not in COMMANDS | PATHS:
             value = call.args.get(self.argument)
             value = _as_bool(value) if pattern.casefold() in ("true", "false") else value
+            if (number := _as_number(pattern)) is not None and _as_number(value) == number:
+                return f"{value!r:.100} is this number"
             return None if value is None else _text(value, pattern)
         if call.bare == "python" and self.name.casefold() == "bash":
             code = " ".join(map(str, call.of(CODES)))
@@ -237,6 +239,14 @@ def _as_bool(value: Any) -> Any:
         return _BOOL.validate_python(value)
     except ValidationError:
         return value
+
+
+def _as_number(value: Any) -> float | None:
+    """Return the number that a tool reads from 900.0, "900" or "9e2"."""
+    try:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _text(value: Any, pattern: str) -> str | None:

@@ -53,6 +53,13 @@ class TestNames:
         assert verdict(rules, "pay", force=value).startswith("deny")
         assert verdict(rules, "pay", force=False).startswith("allow")
 
+    @pytest.mark.parametrize("written", ["900", "900.0", "9e2"])
+    @pytest.mark.parametrize("value", [900, 900.0, "900", " 900.0 ", "9e2"])
+    def test_a_rule_about_a_number_sees_what_the_tool_reads(self, value: Any, written: str) -> None:
+        rules = ToolRules(deny=[f"pay(amount={written})"], allow=["pay"])
+        assert verdict(rules, "pay", amount=value).startswith("deny")
+        assert verdict(rules, "pay", amount=901).startswith("allow")
+
     def test_a_star_for_arguments_is_the_whole_tool(self) -> None:
         assert ToolRules(deny=["bash(*)"]).denies_whole("bash")
         assert not ToolRules(deny=["bash(ls)"]).denies_whole("bash")
