@@ -110,10 +110,24 @@ PAGES = (
         packages=f"{AGENT}.tools {AGENT}.outputs",
     ),
     Page(
+        "agent-stopping",
+        "Stop rules",
+        "When an Agent stops, as a function of its state and what it has used.",
+        names="StopCondition stop_condition any_tool_use consecutive_errors elapsed_time estimated_cost "
+        "generation_count no_new_tool_used no_tool_calls output step_count token_usage tool_error tool_output tool_use",
+    ),
+    Page(
         "agent-hooks",
-        "Hooks, reactions and stop conditions",
+        "Hooks and reactions",
         "Code that runs at events of an Agent, and what it can do to the run.",
         packages=f"{AGENT}.hooks {AGENT}",
+    ),
+    Page(
+        "sandboxes",
+        "Workspaces and sandboxes",
+        "Where the standard tools read, write and run.",
+        names="Workspace use_workspace Sandbox LocalSandbox BubblewrapSandbox DockerSandbox SandboxUnavailableError "
+        "Limits Finished register_sandbox use_sandbox execute",
     ),
     Page(
         "standard-tools",
