@@ -49,32 +49,43 @@ S = TypeVar("S", bound=StateSchema, default=Any)
 
 
 class Engine(Generic[S]):
-    """Runs the tasks of one module, many at once if need be.
+    """Start, resume, fork and verify the runs of one module.
+
+    One engine can execute any number of runs at the same time, on asyncio or trio. It keeps no state of a run.
+
+    Examples:
+        >>> engine = Engine(Guesser(), traces="runs", budget=RuntimeBudget(max_steps=50))
+        >>> result = engine.run("find the number")
+        >>> result.status, result.final_result
+        (<RunStatus.completed: 'completed'>, 'it is 37')
 
     Args:
-        module: the module, or an Agent that makes one.
-        budget: the limits of each run; a field set in a task's budget takes precedence.
-        stop: further stop criteria, beside `FinalResultCriteria`, which every run has.
-        branch: the strategy for branch decisions; by default the module's, which usually is `SelectFirst`.
-        on_wait: a function, sync or async, that answers a WaitRequest, so that the run continues at once. If the
-            function returns `UNANSWERED`, the request stays open. Without an answer, the run is suspended until
-            `resume`.
-        traces: a folder that gets one file for each run, or a store, or its URL (see `open_store`); None keeps each
-            trace in memory.
-        observers: functions that are called with each record when it is written. An observer that raises is reported
-            once, and not called again.
-        watchers: functions that are called with a run's id, its trace so far, and each record when it is written; also
-            for child runs, unlike observers. `refold.traces.export.LiveSpans` is one.
-        durability: "process", "power" or "none"; see `TraceWriter`.
-        redact: True replaces secrets from environment variables; a list or mapping adds secrets; False replaces
-            nothing.
-        clock: the source of time; the system's clock if None.
-        seed: the seed of all random numbers; if None, each run draws one and records it.
-        workspace: the folder to which a task's relative paths refer; the current folder if None.
-        max_children: how many child runs of one branch may be at work at a time.
-        max_parallel: how many calls of one step may run at the same time. The other calls start, in their order, when a
-            call has ended.
-        shared_env: let candidates' runs work in their parent's environment if it cannot be forked.
+        module: The module to run, or an Agent.
+        budget: Limits for each run. A limit in a task's own budget takes precedence.
+        stop: Extra conditions that end a run. They are checked before each step.
+        branch: The strategy that decides branches. Defaults to the module's strategy, usually `SelectFirst`.
+        on_wait: A function, sync or async, that answers questions while the run continues. Return `UNANSWERED` to leave
+            a question open. Without `on_wait`, the run is suspended until you call `resume`.
+        traces: Where to write traces: a folder, a store, or the URL of a store such as `"sqlite:///runs.db"`.
+            If None, traces stay in memory and are lost when the process exits.
+        observers: Functions to call with each record as it is written. An observer that raises is disabled for the
+            rest of the run, with one warning.
+        watchers: Functions to call with a run's ID, its trace so far, and each record as it is written, for child runs
+            too. `refold.traces.export.LiveSpans` is one.
+        durability: What a written record survives. `"process"`: a crash of this process. `"power"`: a power failure,
+            at the cost of one disk sync for each commit. `"none"`: neither.
+        redact: Which secrets to remove from traces. True: values of environment variables that look like secrets.
+            A list or mapping adds more. False: none.
+        clock: The source of time. Defaults to the system clock. Pass `refold.testing.FakeClock` in tests.
+        seed: The seed for `rng()` and `new_id()`. If None, each run draws a seed and records it.
+        workspace: The folder for relative paths in tasks. Defaults to the current folder.
+        max_children: The maximum number of child runs of one branch to run at the same time.
+        max_parallel: The maximum number of calls of one step to run at the same time. The other calls start, in their
+            order, when a call has ended.
+        shared_env: Whether candidates can use their parent's environment if it can't be copied.
+
+    Raises:
+        UsageError: An option has an invalid value. Options can't be changed later; create another engine.
     """
 
     def __init__(
@@ -125,24 +136,36 @@ class Engine(Generic[S]):
         # Options are checked in the constructor only, and runs of this engine may be using them.
         made = "_redactor" in self.__dict__  # by the last line of the constructor; a subclass may add its own
         if name in self.__dict__ or (made and type(self) is Engine and not name.startswith("__")):
-            raise UsageError(f"Engine.{name} cannot be changed after construction; make another Engine with it")
+            raise UsageError(f"Engine.{name} cannot be changed after construction. Make another Engine with it.")
         super().__setattr__(name, value)
 
     # running
 
     def run(self, task: Task | str, *, blobs: Callable[[str], bytes] | None = None) -> RunResult[S]:
-        """Run a task to its end.
+        """Run a task until it completes, fails, stops or waits.
 
-        Inside a running event loop, use `await arun(task)`. See `arun` for `blobs`.
+        Use `await engine.arun(task)` in async code. In a notebook, `run` works.
+
+        Args:
+            task: The objective as text, or a `Task` with inputs, limits and success criteria.
+            blobs: Reads bytes that the task's inputs refer to, by their hash. Pass the `blob` method of another trace.
+
+        Returns:
+            The result of the run. A failed run doesn't raise: check `result.error`, or call
+            `result.raise_for_status()`.
+
+        Raises:
+            UsageError: An event loop is already running in this thread.
+            KeyboardInterrupt: You pressed Ctrl-C. The end of the run is recorded, and the exception's `result` has it.
         """
         return self._sync(lambda: self.arun(task, blobs=blobs), "arun")
 
     async def arun(self, task: Task | str, *, blobs: Callable[[str], bytes] | None = None) -> RunResult[S]:
-        """Run a task to its end, on asyncio or trio.
+        """Run a task to its end; the async version of `run`.
 
-        `blobs` reads bytes that the task's inputs refer to, by their hash: the `blob` method of another trace. A
-        failed run returns a result, too, with its `status` and `error`. A cancellation or Ctrl-C ends the run, is
-        recorded in the trace, and is raised again with the result as its attribute `result`.
+        It has the arguments and errors of `run`, and works on asyncio and trio. If the task that awaits this is
+        cancelled, refold cancels the run, records its end, and raises the cancellation again. The exception's
+        `result` has the result.
         """
         task = as_task(task)
         budget = self.budget.under(task.budget)
@@ -158,17 +181,26 @@ class Engine(Generic[S]):
         fork: TraceLike | None = None,
         **how: Any,
     ) -> AsyncIterator[RunStream]:
-        """Run a task, and yield its records when they are written.
+        """Run a task and stream its records.
 
-            async with engine.stream(task) as run:
-                async for record in run: ...
-            run.result
+        Examples:
+            >>> async with engine.stream("find the number") as run:
+            ...     async for record in run:
+            ...         print(record.kind)
+            >>> run.result.status
 
-        In place of a task, the stream can resume a run, or fork one: `engine.stream(resume=trace, value="yes")`. `how`
-        are the other arguments of `arun`, `aresume` or `afork`.
+        To resume or fork a run, pass it in place of the task: `engine.stream(resume=trace, value="yes")`.
 
-        Leaving the block early cancels the run. `run.result` is available after the last record, also of a cancelled
-        run. Raises UsageError unless there is exactly one of `task`, `resume` and `fork`.
+        Args:
+            task: The objective as text, or a `Task`.
+            resume: The run to resume: a `Trace`, the path of its file, or a run ID in the engine's store.
+            fork: The run to fork.
+            how: The other arguments of `arun`, `aresume` or `afork`.
+
+        Leaving the block early cancels the run. `run.result` is set after the last record.
+
+        Raises:
+            UsageError: There is not exactly one of `task`, `resume` and `fork`.
         """
         if [task, resume, fork].count(None) != 2 or (how.keys() - {"blobs"} and task is not None):
             raise UsageError(
@@ -220,7 +252,43 @@ class Engine(Generic[S]):
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
     ) -> RunResult[S]:
-        """Resume a run from its last complete record; see `aresume`."""
+        """Continue an interrupted or waiting run.
+
+        Calls that finished are not repeated: refold reads their results from the trace. Before anything runs, refold
+        verifies that your code still makes the recorded decisions.
+
+        If the run has completed, this returns its result again. If it was stopped by a budget, pass a larger `budget`.
+
+        Examples:
+            Continue after a crash, then answer a question, then repeat an unfinished call:
+
+            >>> result = engine.resume("runs/order-17.trace.jsonl")
+            >>> result = engine.resume(result.trace, True)
+            >>> result = engine.resume(result.trace, {"retry": True})
+
+        Args:
+            trace: A `Trace`, the path of its file, or a run ID in the engine's store.
+            value: The answer to the open question. For several questions, a mapping from request IDs to answers.
+                For an unfinished call: `{"ran": result}`, `{"failed": text}` or `{"retry": True}`.
+            request: The ID of the question that `value` answers, if several are open.
+            by: The name of the user who answers, for the trace.
+            budget: A budget that replaces the run's own.
+            on_divergence: What to do if your code no longer makes the recorded decisions. `"fail"` raises.
+                `"fork"` keeps the run unchanged and continues in a fork, from the state before the first difference.
+                `"ignore"` continues anyway.
+            without_files: Whether to continue although the files that the run changed are gone with its environment.
+
+        Returns:
+            The result of the run, or of the fork. If no answer was given and none is recorded, the run still waits.
+
+        Raises:
+            DivergenceError: Your code no longer makes the recorded decisions, and `on_divergence` is `"fail"`.
+            WaitAnsweredError: The value doesn't match the schema, or no question is open.
+            TaskError: Files that the run changed are gone, and `without_files` is not set.
+            TraceLockedError: Another process is running this run.
+            TraceNotFoundError: There is no such trace.
+            TraceCorruptError: The trace is damaged.
+        """
         return self._sync(
             lambda: self.aresume(
                 trace,
@@ -245,37 +313,9 @@ class Engine(Generic[S]):
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
     ) -> RunResult[S]:
-        """Resume a run from its last complete record.
+        """Continue a run; the async version of `resume`.
 
-        Effects that have ended do not run again. The engine first verifies the recorded steps. If the run has
-        completed, or has stopped and `budget` is None, its result is returned again. A suspended run without a new
-        answer stays suspended, unless a request has expired.
-
-        If a call started and did not finish, it might have run. If it is not idempotent, the engine asks `on_wait`, and
-        suspends the run if there is no answer. The answer is one of `{"ran": result}`, with the result that the
-        tool would have returned, `{"failed": text}` and `{"retry": True}`.
-
-        Args:
-            trace: the trace, the path of its file, or the run's id in the folder or store `traces`.
-            value: the answer to the only open request (`result.waiting`), or to the request named by `request`. A
-                mapping of request ids to values answers several.
-            request: the id of the request that `value` answers.
-            by: who answers, as the trace says it.
-            budget: replaces the run's own budget.
-            on_divergence: what to do if the code no longer does what the trace recorded. "fail" raises
-                DivergenceError. "ignore" resumes the run nevertheless. "fork" leaves the run unchanged and returns the
-                result of a fork, from the state before the first step that differs, or that started a child run whose
-                code differs. The fork reuses the later outcomes, and `value`, as long as the new code makes the same
-                requests. Its trace is in the folder `traces`, otherwise beside the run's.
-            without_files: continue although files that the run had changed are gone with its environment (a scratch
-                folder); the run finds the files as they were at its start.
-
-        Raises:
-            TaskError: files that the run had changed are gone, and `without_files` is not set.
-            DivergenceError: the code no longer does what the trace recorded, or makes other requests in the
-                unfinished step than the recorded ones.
-            WaitAnsweredError: no open request takes this answer.
-            TraceLockedError, TraceCorruptError, TraceNotFoundError: the trace cannot be continued.
+        It has the arguments and errors of `resume`.
         """
         refuse_while_importing()
         checked(
@@ -332,7 +372,40 @@ class Engine(Generic[S]):
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
     ) -> RunResult[S]:
-        """Start a run from a state of another run; see `afork`."""
+        """Start a new run from a state of another run.
+
+        The steps before that state are not repeated, and the other run doesn't change. The fork has the same task and
+        seed. Its token, cost and time budgets start at zero; its step count continues.
+
+        Examples:
+            Change a value at state 12; then repeat only the last step:
+
+            >>> fork = engine.fork(result.trace, at=12, edit={"/limit": 3})
+            >>> fork = engine.fork(result.trace, at=-2)
+
+        Args:
+            trace: The run to fork: a `Trace`, the path of its file, or a run ID in the engine's store.
+            at: The number of the state: 0 is the first, -1 the last. Defaults to the last.
+            edit: Changes to the state. A function that modifies it, as `reduce` does, or a mapping from JSON Pointers
+                to values, set in order. `"/notes/-"` appends to a list.
+            reuse_effects: Whether to reuse recorded results while the fork makes the same calls. From the first call
+                that differs, the fork makes real calls; `result.live_from` describes that call.
+                `"only"` makes no real call: such a call ends the fork with `RecordedValueError`.
+            live_calls: Names of tools and effects to call again, such as those with changed code.
+            budget: A budget that replaces the run's own.
+            without_files: Whether to fork although the files that the run changed are gone with its environment.
+
+        Returns:
+            The result of the fork.
+
+        Raises:
+            UsageError: There is no state `at`, or the edit can't be applied.
+            TaskError: Files that the run changed are gone, and `without_files` is not set.
+            StateError: The edit sets a field that only the engine writes, or the state is invalid.
+
+        Note:
+            Files are not restored: the fork sees them as they are now.
+        """
         options: dict[str, Any] = {"reuse_effects": reuse_effects, "live_calls": live_calls, "budget": budget}
         return self._sync(lambda: self.afork(trace, at, edit, without_files=without_files, **options), "afork")
 
@@ -347,33 +420,9 @@ class Engine(Generic[S]):
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
     ) -> RunResult[S]:
-        """Start a new run from state `at` of another run, edited.
+        """Start a run from a state; the async version of `fork`.
 
-        Earlier steps do not run again.
-
-        Args:
-            trace: the run to fork; its trace is not changed.
-            at: the number of the state, from 0 to the number of steps; by default the last. Negative numbers count from
-                the end.
-            edit: a function that changes the state's draft, as `reduce` does; or a mapping of JSON Pointers to values,
-                set in this order ("/notes/-" appends to a list). None changes nothing.
-            reuse_effects: take the recorded outcomes and answers while the fork makes the same requests, and run live
-                from the first request that differs (`result.live_from`). "only" runs nothing live: such a request ends
-                the fork with RecordedValueError.
-            live_calls: names of tools and effects whose recorded outcomes are not taken, such as those whose code has
-                changed; other calls are reused all the same.
-            budget: replaces the run's own budget. The fork continues the state's count of steps; tokens, money and
-                time start at 0.
-            without_files: fork although files that the run had changed are gone with its environment.
-
-        The fork has the run's seed, so two forks with the same edit and the same answers are equal. Files that the run
-        has written are not rewound. The fork's trace goes where `run` puts traces.
-
-        Raises:
-            UsageError: there is no state `at`, or the edit cannot be made.
-            TaskError: files that the run had changed are gone, and `without_files` is not set.
-            StateError: the edit sets a field that the engine alone writes.
-            StateValueError, StateError: the state, edited or not, does not fit the module's class.
+        It has the arguments and errors of `fork`.
         """
         budget, loaded = options.budget(budget), self.load(trace)
         expected, home = replace(self._options(), without_files=without_files), self.traces
@@ -382,14 +431,25 @@ class Engine(Generic[S]):
         return await execute(plan)
 
     def verify(self, trace: TraceLike) -> list[Divergence]:
-        """Run a trace's hooks with its recorded outcomes; return the divergences.
+        """Check whether the module still does what a trace recorded.
 
-        Only `init_state`, `decide` and `reduce` run: no tool, no effect, no `act`.
+        Runs `init_state`, `decide` and `reduce` with the recorded results. Tools and model calls don't run, so this is
+        free and has no side effects.
+
+        Args:
+            trace: A `Trace`, the path of its file, or a run ID in the engine's store.
+
+        Returns:
+            The differences, in order. An empty list means that the code makes the recorded decisions.
+
+        Raises:
+            TraceNotFoundError: There is no such trace.
+            TraceCorruptError: The trace is damaged.
         """
         return self._sync(lambda: self.averify(trace), "averify")
 
     async def averify(self, trace: TraceLike) -> list[Divergence]:
-        """As `verify`, inside an event loop."""
+        """Check a trace; the async version of `verify`."""
         source = self._trace_source(trace)
         return await find_divergences(self.module, source if isinstance(source, Trace) else Trace.load(source))
 

@@ -17,7 +17,7 @@ def engine_owned(field: str, remedy: str = "to end the run use set_stop(reason, 
 
 
 class StateValueError(StateError, ValueError):
-    """A value that a state, argument or result cannot hold.
+    """A value that a state, argument or result cannot contain.
 
     `path` is a JSON Pointer to it.
     """

@@ -76,7 +76,7 @@ def eval_result(request: pytest.FixtureRequest) -> Any:
     """The result of the evaluation in the marker `refold_eval`."""
     mark = request.node.get_closest_marker("refold_eval")
     if mark is None or len(mark.args) != 1 or set(mark.kwargs) - {"fail_under"}:
-        raise pytest.UsageError("write @pytest.mark.refold_eval(EVALUATION, fail_under=0.9) to use eval_result")
+        raise pytest.UsageError("Write @pytest.mark.refold_eval(EVALUATION, fail_under=0.9) to use eval_result.")
     given, threshold = mark.args[0], None
     if isinstance(given, str | Path):
         from .errors import RefoldError
@@ -90,11 +90,11 @@ def eval_result(request: pytest.FixtureRequest) -> Any:
     if not callable(getattr(made, "run_sync", None)):
         raise pytest.UsageError(
             "refold_eval takes an Evaluation, a function that makes one, or the path of an EVAL.yaml, "
-            f"got {type(made).__name__}"
+            f"got {type(made).__name__}."
         )
     threshold = mark.kwargs.get("fail_under", threshold)
     if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
-        raise pytest.UsageError(f"fail_under of refold_eval must be a number from 0 to 1, got {threshold!r}")
+        raise pytest.UsageError(f"fail_under of refold_eval must be a number from 0 to 1, got {threshold!r}.")
     result = made.run_sync()
     if not result.is_complete:
         pytest.fail(f"{result.error_count} runs have no verdict: {result.error_samples[0]}", pytrace=False)

@@ -65,7 +65,7 @@ class RunAbortedError(RefoldError):
 class TraceError(RefoldError):
     """A trace or JSON Patch cannot be read, written or applied.
 
-    Look at the file: another writer may hold it, its disk may be full, or one of its lines is corrupt.
+    Check the file: another process is writing it, its disk is full, or one of its lines is corrupt.
     """
 
 
@@ -108,12 +108,12 @@ class TraceNotFoundError(TraceError):
 def trace_exists(path: object) -> TraceError:
     """Return the error for a new trace that exists already."""
     return TraceError(
-        f"{path} exists already: give the run another id, or continue this trace with resume", code="trace_exists"
+        f"{path} exists already: give the run another id, or continue this trace with resume.", code="trace_exists"
     )
 
 
 class TraceLockedError(TraceError):
-    """Another writer holds the trace at `path`.
+    """Another process is writing the trace at `path`.
 
     `pid` is its process, or None if the system does not say.
     """
@@ -138,7 +138,7 @@ class TraceWriteError(TraceError):
 
 
 class TraceTakenError(TraceWriteError):
-    """Another process, `holder`, now holds the run or its task.
+    """Another process, `holder`, has taken the run or its task.
 
     This process's lease ran out, and it must not write any more. The records of the trace are complete.
     """

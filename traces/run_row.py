@@ -87,7 +87,7 @@ class RunRow:
         Raises `ValueError` for any other document, because an index or a store may be a stranger's.
         """
         if not isinstance(doc, dict) or not {"run_id"} <= doc.keys() <= _KINDS.keys():
-            raise ValueError(f"a row must have the fields of a RunRow, got {doc!r:.80}")
+            raise ValueError(f"A row must have the fields of a RunRow, got {doc!r:.80}.")
         for name, value in doc.items():
             if type(value) not in _KINDS[name]:
                 raise ValueError(f"the row of {doc['run_id']!r:.80} has an invalid {name}: {value!r:.80}")

@@ -27,7 +27,7 @@ def keep_bytes(data: bytes | str) -> Blob:
     """
     frame = frame_or_none()
     if frame is None:
-        raise NoRunError("keep_bytes() stores bytes of a run; call it in a hook, an effect or a tool of a run")
+        raise NoRunError("keep_bytes() stores bytes of a run. Call it in a hook, an effect or a tool of a run.")
     host = frame.host
     if isinstance(data, str):
         data = (data if host.redactor is None else host.redactor.text(data)).encode("utf-8", "surrogateescape")
@@ -45,5 +45,5 @@ def bytes_of(blob: Blob) -> bytes:
     frame = frame_or_none()
     writer = None if frame is None else frame.host.writer
     if writer is None:
-        raise NoRunError("bytes_of() reads bytes in a live run; elsewhere, use trace.blob(reference.blob)")
+        raise NoRunError("bytes_of() reads bytes in a live run. Elsewhere, use trace.blob(reference.blob).")
     return writer.trace().blob({"$blob": blob.blob, "bytes": blob.bytes})

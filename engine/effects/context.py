@@ -281,8 +281,8 @@ def frame_or_none() -> Frame | None:
         return None
     if frame is NOWHERE:
         raise EffectNotAllowedError(
-            "an effect was performed inside reduce() or a stop criterion, which must be pure; "
-            "perform it in decide() or act() and pass its result on"
+            "An effect was performed inside reduce() or a stop criterion, which must be pure. "
+            "Perform it in decide() or act() and pass its result on."
         )
     return frame  # type: ignore[no-any-return]
 

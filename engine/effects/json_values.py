@@ -50,7 +50,7 @@ def json_result(value: Any, returns: TypeAdapter[Any] | None, label: str) -> Any
     try:
         return json_value(_plain(value), label)
     except RecursionError:
-        raise StateValueError(f"{label} nests too deep, or contains itself") from None
+        raise StateValueError(f"{label} nests too deep, or contains itself.") from None
 
 
 def _check_keys(value: Any, label: str) -> None:
@@ -58,7 +58,7 @@ def _check_keys(value: Any, label: str) -> None:
     if isinstance(value, dict):
         odd = [key for key in value if type(key) is not str]
         if odd and len(to_jsonable_python(dict.fromkeys(value))) < len(value):
-            raise StateValueError(f"{label} has keys that are equal as text, one of them {odd[0]!r:.80}")
+            raise StateValueError(f"{label} has keys that are equal as text, one of them {odd[0]!r:.80}.")
     elif not isinstance(value, list | tuple):
         return
     for inner in value.values() if isinstance(value, dict) else value:
@@ -76,7 +76,7 @@ def own_observation(value: Any, redactor: Redactor | None) -> Observation:
     results: list[ActionResult] = []
     for result in value.results:
         if not isinstance(result, ActionResult):
-            raise StateValueError(f"Observation.results must hold ActionResults, got {type(result).__name__}")
+            raise StateValueError(f"Observation.results must hold ActionResults, got {type(result).__name__}.")
         results.append(result if result._outcome is not None else _own_result(result, redactor))
     if value.value is None:
         return Observation(tuple(results))

@@ -76,9 +76,9 @@ async def perform_as(
         EffectError, EffectNotAllowedError, NoRunError, RunClosedError: as `perform` does.
     """
     if not isinstance(name, str) or not name or name.startswith("refold."):
-        raise UsageError(f"an effect needs a name that does not begin with 'refold.', got {name!r:.80}")
+        raise UsageError(f"An effect needs a name that does not begin with 'refold.', got {name!r:.80}.")
     if not isinstance(request, Mapping) or not all(isinstance(key, str) for key in request):
-        raise UsageError(f"the request of effect {name!r} must be a dict with text keys, got {request!r:.80}")
+        raise UsageError(f"The request of effect {name!r} must be a dict with text keys, got {request!r:.80}.")
     frame = frame_or_none()
     if frame is None:
         value = body() if is_async(body) else await in_thread(body, {})
@@ -114,7 +114,7 @@ def perform_sync(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """
     spec = spec_of(fn)
     if spec.is_async:
-        raise UsageError(f"{spec.name} is async; use `await perform({spec.name}, ...)`")
+        raise UsageError(f"{spec.name} is async. Use `await perform({spec.name}, ...)`")
     frame = frame_or_none()
     if frame is None:
         return fn(*args, **kwargs)
@@ -177,7 +177,7 @@ def emit(name: str, **data: Any) -> None:
     Does nothing outside of any run. Raises ValueError for an empty name.
     """
     if not isinstance(name, str) or not name:
-        raise ValueError(f"an event needs a name, got {name!r}")
+        raise ValueError(f"An event needs a name, got {name!r}.")
     frame = frame_or_none()
     if frame is not None:
         frame.host.emit(frame, name, data)
@@ -197,7 +197,7 @@ def charge(tokens_in: int = 0, tokens_out: int = 0, cost: float | None = None, *
         return
     if frame.call is None:
         raise NoRunError(
-            "charge() belongs inside a function that is performed, or a tool; wrap the model call in perform()"
+            "charge() belongs inside a function that is performed, or a tool. Wrap the model call in perform()."
         )
     frame.call.charge(usage)
 
@@ -270,7 +270,7 @@ def call_info() -> CallInfo:
     """
     frame: Frame | None = frame_or_none()
     if frame is None or frame.call is None:
-        raise NoRunError("call_info() belongs inside an effect or a tool; call it in the function that is performed")
+        raise NoRunError("call_info() belongs inside an effect or a tool. Call it in the function that is performed.")
     call = frame.call
     return CallInfo(frame.host.run_id, frame.step, frame.phase, call.spec.name, call.key, call.charged, call.action_id)
 

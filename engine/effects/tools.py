@@ -37,7 +37,7 @@ async def run_actions(
     """
     frame = frame_or_none()
     if frame is None:
-        raise UsageError("actions are carried out inside a run; call the tool itself, or use Engine(module).run(task)")
+        raise UsageError("Actions are carried out inside a run. Call the tool itself, or use Engine(module).run(task).")
     if len(decision.actions) > 1:
         return await _several(frame, tools, decision, edited)
     begun = begin(frame, tools, decision.actions[0], edited)
@@ -176,7 +176,7 @@ async def _run(call: Call | ActionResult) -> ActionResult:
 def check_dict(tools: Tools) -> Tools:
     """Return `tools`; raises DefinitionError if they are not a mapping."""
     if not isinstance(tools, Mapping):
-        raise DefinitionError(f"tools must be a dict of names and functions, got {type(tools).__name__}")
+        raise DefinitionError(f"tools must be a dict of names and functions, got {type(tools).__name__}.")
     return tools
 
 
@@ -184,7 +184,7 @@ def check_tools(tools: Tools) -> None:
     """Raise DefinitionError for the first tool that cannot be called."""
     for name, fn in check_dict(tools).items():
         if not isinstance(name, str) or not name:
-            raise DefinitionError(f"a tool needs a name, got {name!r}")
+            raise DefinitionError(f"A tool needs a name, got {name!r}.")
         if not callable(fn):
             raise DefinitionError(f"tool {name!r} must be a function, got {type(fn).__name__} {fn!r}")
         try:

@@ -69,7 +69,7 @@ def _adopted(
     """
     new = _returned_state(state, returned)
     if _settled(draft, []) is not state:
-        raise StateError("reduce() changed the draft and returned another state; do one or the other", code="reduce")
+        raise StateError("reduce() changed the draft and returned another state. Do one or the other.", code="reduce")
     kept = {name: state.__dict__[name] for name in type(state).__refold_engine_fields__}
     new = assemble(type(state), {**new.__dict__, **kept, **engine_fields}, engine_fields)
     return new, plain_ops(COMPARISON.make_patch(state, new))

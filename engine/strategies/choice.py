@@ -25,7 +25,7 @@ def checked_choice(strategy: BranchStrategy, chosen: Any, nodes: Mapping[str, No
     took_lost = isinstance(chosen, Node) and chosen.lost is not None
     if lost and (chosen is None or chosen is root or (took_lost and len(lost) == len(grown))):
         why = "; ".join(f"candidate {place}: {reason:.300}" for place, reason in lost.items())
-        raise RunAbortedError(f"all candidates failed: {why}", code="all_candidates_failed")
+        raise RunAbortedError(f"All candidates failed: {why}", code="all_candidates_failed")
     if took_lost:
         raise UsageError(
             f"{name}.choose returned candidate {chosen.place}, which failed ({chosen.lost}); "

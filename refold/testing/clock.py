@@ -22,5 +22,5 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         """Advance the time by `seconds`; raise ValueError for a negative number."""
         if not seconds >= 0:
-            raise ValueError(f"a clock goes forward: advance(seconds) takes 0 or more, got {seconds!r}")
+            raise ValueError(f"A clock goes forward: advance(seconds) takes 0 or more, got {seconds!r}.")
         self._elapsed += seconds

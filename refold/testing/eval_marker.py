@@ -23,7 +23,7 @@ def evaluation_of_file(path: Path) -> tuple[Evaluation, float | None]:
         found = import_module(place)
         for part in attribute.split("."):
             if not hasattr(found, part):
-                raise UsageError(f"{path}: {name} cannot be used: {place} has no {attribute!r}")
+                raise UsageError(f"{path}: {name} cannot be used: {place} has no {attribute!r}.")
             found = getattr(found, part)
         return found
 

@@ -20,19 +20,31 @@ def assert_replays(
     other_seed: bool = True,
     **engine_options: Any,
 ) -> RunResult:
-    """Run `task`, assert that the run replays, and return its result.
+    """Run a task, and assert that the run replays.
 
-    `module` is a module or an Agent. `engine_options` are options of `Engine`. The assertions:
+    The trace must be sound, and each state must be readable from its document. `init_state`, `decide` and `reduce`
+    must do the same again, in another interpreter with another hash seed, too. A second run with the same seed must
+    make an equal trace.
 
-    - the trace's hash chain and structure are correct;
-    - `init_state`, `decide` and `reduce` do the same again (`verify`), also in another interpreter with another hash
-      seed (`other_seed`; a HashSeedWarning says why it cannot be done: a module defined in a function, in a notebook);
-    - the patches, folded with jsonpatch, make each state;
-    - each state can be read back from its document;
-    - a second run with the same seed makes an equal trace (`twice=False` for tools that answer differently each time).
+    Examples:
+        >>> result = assert_replays(GameOf24(), "3 3 8 8")
+        >>> result.final_result
+        '8 / (3 - (8 / 3)) = 24'
 
-    A run that fails is not an error here: check `result.status`. Raises AssertionError with the first divergence or
-    difference, and TraceCorruptError for a corrupt trace.
+    Args:
+        module: A module or an Agent.
+        task: The objective as text, or a `Task`.
+        twice: Whether to run the task a second time. Pass False for tools that answer differently each time.
+        other_seed: Whether to use another interpreter. A `HashSeedWarning` reports a module that can't be imported
+            there, such as one defined in a function.
+        engine_options: Options of `Engine`.
+
+    Returns:
+        The result of the run. A failed run is not an error here: check `result.status`.
+
+    Raises:
+        AssertionError: The run doesn't replay. The message shows the first difference.
+        TraceCorruptError: The trace is damaged.
     """
     __tracebackhide__ = True
     ways = [maker(module)(), module]

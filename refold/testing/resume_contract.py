@@ -47,35 +47,42 @@ def check_resume(
     other_seed: bool = True,
     **engine_options: Any,
 ) -> RunResult:
-    """Assert that a run of `task` can be cut anywhere and resumed.
+    """Assert that a run can be interrupted anywhere and resumed.
 
-    Returns the result of the undisturbed run. For each store, the trace is cut after each of its records and resumed
-    from there to the end, by another engine with another copy of the module. The six `PROPERTIES` are checked. Tools
-    run once for each boundary before them, so use harmless tools.
+    For each store, the trace is truncated after each of its records and resumed from there to the end, by another
+    engine with another copy of the module. The six `PROPERTIES` are checked. Each piece runs your tools, so use
+    harmless ones.
+
+    Examples:
+        >>> check_resume(GameOf24(), "4 9 10 13", boundaries=8).steps
+        4
 
     Args:
-        module: a module (copied for each engine if possible), an Agent, or a function that makes a module.
-        task: the task to run; the run must end by itself, and must not fail.
-        answers: the answers to requests, by prompt or as a function of the request; `UNANSWERED` waits until the
+        module: A module, an Agent, or a function that makes a module. A module is copied for each engine if possible.
+        task: The task to run. The run must end by itself, and must not fail.
+        answers: The answers to questions, by prompt or as a function of the request. `UNANSWERED` waits until the
             deadline.
-        fates: returns what became of a call that a crash left open (`{"ran": result}`, …); by default it is run again.
-        stores: where traces are kept: "memory", "file", or a function that opens a new, empty store at each call.
-        same: whether a resumed run must end like the undisturbed one. Pass False if tools answer differently each time,
-            or if the state holds times and no FakeClock is given.
-        other_seed: also verify the run in another interpreter with another hash seed. A HashSeedWarning says why it
-            cannot be done: for a module defined in a function, or in a notebook.
-        boundaries: after how many of the trace's records to cut, evenly spread; None means all of them.
-        engine_options: options of `Engine`, except `traces` and `on_wait`.
+        fates: Returns what happened to a call that a crash left open, such as `{"ran": result}`. By default, the call
+            is run again.
+        stores: Where to keep traces: "memory", "file", or a function that opens a new, empty store at each call.
+        same: Whether a resumed run must end like the undisturbed run. Pass False if tools answer differently each
+            time, or if the state contains times and you pass no FakeClock.
+        other_seed: Whether to verify the run in another interpreter with another hash seed, too.
+        boundaries: The number of records to interrupt the run after, evenly spread. Defaults to all.
+        engine_options: Options of `Engine`, except `traces` and `on_wait`.
+
+    Returns:
+        The result of the undisturbed run.
 
     Raises:
-        AssertionError: a property does not hold; the message says which one, and where the run was cut.
+        AssertionError: A property is not true. The message says which one, and where the run was interrupted.
     """
     __tracebackhide__ = True
     for name, instead in (("traces", "stores"), ("on_wait", "answers")):
         if name in engine_options:
             raise TypeError(f"check_resume() sets {name} itself; give {instead}")
     if not stores or not all(store in ("memory", "file") or callable(store) for store in stores):
-        raise ValueError(f"stores must be 'memory', 'file' or functions that open one, got {stores!r}")
+        raise ValueError(f"stores must be 'memory', 'file' or functions that open one, got {stores!r}.")
     make = maker(module)
     result: RunResult | None = None
     for store in stores:

@@ -12,7 +12,7 @@ from ..engine import AgentModule, Decision, Observation, StateSchema
 class ScriptState(StateSchema):
     """The results of a script's steps.
 
-    `seen` holds results as `ActionResult.to_dict()`. `answers` holds the answer of each wait, or None if its deadline
+    `seen` has the results as `ActionResult.to_dict()`. `answers` has the answer of each wait, or None if its deadline
     passed.
     """
 
@@ -46,6 +46,6 @@ class Scripted(AgentModule[ScriptState]):
 def scripted(decisions: Sequence[Decision], *, tools: Mapping[str, Callable[..., Any]] | None = None) -> Scripted:
     """Return a module that plays decisions one by one, then answers "done".
 
-    `state.seen` holds the actions' results, `state.answers` the answers of waits.
+    `state.seen` has the results of the actions, `state.answers` the answers of waits.
     """
     return Scripted(decisions, tools=tools)

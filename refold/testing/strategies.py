@@ -76,7 +76,7 @@ def _instance(cls: type[StateModel], values: dict[str, Any]) -> StateModel:
 class _Maker:
     """The strategies of one class and its nested types.
 
-    `made` holds a strategy for each class, so that models may be recursive.
+    `made` has a strategy for each class, so that models can be recursive.
     """
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class _Maker:
     def _empty(self, kind: Any, annotation: Any, limits: ValueLimits) -> Callable[[], Any] | None:
         """Return the function that makes an empty container, or None.
 
-        It is used if the container's items may be of a model that is being made. Four of five such containers are
+        It is used if the container's items can be of a model that is being made. Four of five such containers are
         empty. Otherwise a tree would on average have more than one branch at each node, and most would grow until
         Hypothesis stops.
         """

@@ -59,7 +59,7 @@ def _add(name: str, made: dict[str, str], above: tuple[str, ...]) -> None:
     if name in made:
         return
     if name in above:
-        raise ValueError(f"the page's modules import each other in a circle: {' -> '.join([*above, name])}")
+        raise ValueError(f"The page's modules import each other in a circle: {' -> '.join([*above, name])}")
     source = (CLIENT / name).read_text("utf-8")
     if not name.startswith(_LIBRARIES):  # comments of libraries hold licences
         source = _TYPE.sub("", _DOC.sub("", source))
@@ -87,7 +87,7 @@ def _add(name: str, made: dict[str, str], above: tuple[str, ...]) -> None:
     code = _LIST.sub(listed, _EXPORT.sub(declared, _IMPORT.sub(imported, source)))
     left = _LEFT.search(code)
     if left is not None:
-        raise ValueError(f"{name}: cannot put this into one file: {code[left.start() : left.start() + 60].strip()!r}")
+        raise ValueError(f"{name}: cannot put this into one file: {code[left.start() : left.start() + 60].strip()!r}.")
     made[name] = code + "\n" + "".join(f'exported["{name_}"] = {local};' for name_, local in exported)
 
 

@@ -138,8 +138,8 @@ def current_environment() -> Environment:
     environment = _current_environment.get()
     if environment is None:
         raise TaskError(
-            "no environment is open here: give the task an env_spec (for example EnvSpec(type='scratch')), "
-            "or enter `use_environment(environment)` around the call",
+            "No environment is open here: give the task an env_spec (for example EnvSpec(type='scratch')), "
+            "or enter `use_environment(environment)` around the call.",
             code="no_environment",
         )
     return environment

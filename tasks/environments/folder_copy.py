@@ -33,7 +33,7 @@ def copy_tree(source: Path, target: Path, check: Callable[[], None] = _never) ->
         shutil.copy2(source, target)
         return
     if target.resolve().is_relative_to(source):
-        raise TaskError(f"cannot copy {source} into itself, to {target}: choose a smaller folder", code="copy_refused")
+        raise TaskError(f"Cannot copy {source} into itself, to {target}: choose a smaller folder.", code="copy_refused")
     target.mkdir(exist_ok=True)
     _copy_folder(source, source, target, check)
 
@@ -52,7 +52,7 @@ def _copy_folder(root: Path, source: Path, target: Path, check: Callable[[], Non
                 shutil.copy2(here, there)
             else:
                 raise TaskError(
-                    f"cannot copy {here}: it is neither file, folder nor link; remove it", code="copy_refused"
+                    f"Cannot copy {here}: it is neither file, folder nor link. Remove it.", code="copy_refused"
                 )
     shutil.copystat(source, target)
 
@@ -63,11 +63,11 @@ def _link_text(root: Path, link: Path) -> str:
         leads_to = followed(link)
     except (OSError, RuntimeError) as error:
         raise TaskError(
-            f"cannot copy the link {link}: it leads round in a circle; remove it", code="copy_refused"
+            f"Cannot copy the link {link}: it leads round in a circle. Remove it.", code="copy_refused"
         ) from error
     if not leads_to.is_relative_to(root):
         raise TaskError(
-            f"cannot copy the link {link}: it leads out of {root}, to {leads_to}; remove it", code="copy_refused"
+            f"Cannot copy the link {link}: it leads out of {root}, to {leads_to}. Remove it.", code="copy_refused"
         )
     parts = Path(text).parts
     down = list(itertools.dropwhile("..".__eq__, parts))

@@ -51,7 +51,7 @@ def register_environment(type: str, factory: EnvironmentFactory) -> None:
         ValueError: the type is taken by another factory.
     """
     if _FACTORIES.setdefault(type, factory) is not factory:
-        raise ValueError(f"the environment type {type!r} is taken; choose another name")
+        raise ValueError(f"The environment type {type!r} is taken. Choose another name.")
 
 
 def create_environment(

@@ -134,11 +134,11 @@ class FolderBlobs:
         Reads only a regular file of this folder, and at most `size + 1` bytes of it.
         """
         if not _DIGEST.fullmatch(digest):
-            raise TraceError(f"{digest!r} is not a blob's name: a name has 32 hex digits")
+            raise TraceError(f"{digest!r} is not a blob's name: a name has 32 hex digits.")
         path = self.folder / digest
         try:
             if self.folder.is_symlink():
-                raise TraceError(f"{self.folder} is a link: refold follows no links beside a trace")
+                raise TraceError(f"{self.folder} is a link: refold follows no links beside a trace.")
             data = read_file(path, most=None if size is None else size + 1)
         except TraceNotFoundError:
             raise TraceNotFoundError(

@@ -45,14 +45,14 @@ class Keep:
                 return cls(last=int(number))
             case "status", status if status:
                 if status not in _STATUSES:
-                    raise UsageError(f"no run has the status {status!r}{_hint(status, _STATUSES)}")
+                    raise UsageError(f"No run has the status {status!r}{_hint(status, _STATUSES)}")
                 return cls(status=status)
             case "set", set_id if colon:
                 return cls(set_id=set_id)
             case "run", run_id if run_id:
                 return cls(run_id=run_id)
         raise UsageError(
-            f"{text!r} is not a rule: write an age (12h, 30d), last:100, status:failed, set:NAME or run:ID"
+            f"{text!r} is not a rule: write an age (12h, 30d), last:100, status:failed, set:NAME or run:ID."
         )
 
 
@@ -149,7 +149,7 @@ def _refuse_unknown(rules: Iterable[Keep], runs: Collection[str], sets: Collecti
         for kind, name, known in (("set", rule.set_id, sets), ("run", rule.run_id, runs)):
             if name is not None and name not in known:
                 raise UsageError(
-                    f"the store has no {kind} {name!r}, so the rule {kind}:{name} keeps nothing{_hint(name, known)}"
+                    f"The store has no {kind} {name!r}, so the rule {kind}:{name} keeps nothing{_hint(name, known)}"
                 )
 
 

@@ -86,7 +86,7 @@ def run_at(named: object, access: Access = "write") -> RunRef | None:
     url, run_id = split_run(named)
     check_scheme(url)
     if not run_id:
-        raise UsageError(f"{without_password(named)} names a store without a run: add '#' and the run's id")
+        raise UsageError(f"{without_password(named)} names a store without a run: add '#' and the run's id.")
     return RunRef(open_store(url, access), run_id)
 
 
@@ -103,7 +103,7 @@ def _folder_path(url: str) -> Path:
     """Return the folder of a `file` URL."""
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path or parts.query:
-        raise UsageError(f"{url} is not a folder of this machine: write file:///absolute/path, or the path alone")
+        raise UsageError(f"{url} is not a folder of this machine: write file:///absolute/path, or the path alone.")
     return path_in(parts.path)
 
 
@@ -114,7 +114,7 @@ def _sqlite_path(url: str) -> Path:
     """
     parts = urlsplit(url)
     if parts.netloc or len(parts.path) < 2 or parts.query:
-        raise UsageError(f"{url} is not a database's file: write sqlite:///relative.db or sqlite:////absolute.db")
+        raise UsageError(f"{url} is not a database's file: write sqlite:///relative.db or sqlite:////absolute.db.")
     return path_in(parts.path[1:])
 
 
@@ -125,7 +125,7 @@ def _folder(path: Path, access: Access) -> "TraceStore":
         raise TraceNotFoundError(f"there is no folder {path}", path)
 
     if path.is_file():
-        raise UsageError(f"{path} is a file: a store is a folder; write sqlite:///{path} for a database")
+        raise UsageError(f"{path} is a file: a store is a folder. Write sqlite:///{path} for a database.")
     return FolderStore(path, access=access)
 
 

@@ -21,5 +21,5 @@ def path_in(text: str) -> Path:
     """
     path = os.fsdecode(unquote_to_bytes(os.fsencode(text)))
     if "\0" in path:
-        raise UsageError(f"{text!r} has a zero byte (%00), and no file's name can have one")
+        raise UsageError(f"{text!r} has a zero byte (%00), and no file's name can have one.")
     return Path(path)

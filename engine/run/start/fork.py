@@ -144,7 +144,7 @@ def _index(source: Trace, at: int | None) -> int:
     if at is None:
         return steps
     if isinstance(at, bool) or not isinstance(at, int):
-        raise UsageError(f"at is the number of a state, 0 to {steps} or negative from the end, got {at!r}")
+        raise UsageError(f"at is the number of a state, 0 to {steps} or negative from the end, got {at!r}.")
     index = at + steps + 1 if at < 0 else at
     if not 0 <= index <= steps:
         raise UsageError(f"run {source.run_id} has states 0 to {steps}; it cannot be forked at {at}")
@@ -206,7 +206,7 @@ def _operations(cls: type[StateSchema], edit: Mapping[str, Any]) -> Patch:
         except (PatchError, AttributeError):
             raise UsageError(f"{path!r} is not a path of the state; a path begins with '/', such as /notes/0") from None
         if not tokens or tokens == [""]:
-            raise UsageError("an edit sets parts of the state: name one by its path, such as /notes/0")
+            raise UsageError("An edit sets parts of the state: name one by its path, such as /notes/0.")
         if tokens[0] in cls.__refold_engine_fields__:
             raise engine_owned(tokens[0])
         try:

@@ -22,8 +22,8 @@ def exact_str(value: str) -> str:
             value.encode()
         except UnicodeEncodeError as error:
             raise StateValueError(
-                f"text with a lone surrogate (character {error.start}) cannot be written as UTF-8; "
-                "decode the source with errors='replace'"
+                f"Text with a lone surrogate (character {error.start}) cannot be written as UTF-8. "
+                "Decode the source with errors='replace'."
             ) from None
     return value
 
@@ -31,14 +31,14 @@ def exact_str(value: str) -> str:
 def exact_int(value: int) -> int:
     """Return the integer; raise StateValueError beyond 64 bits."""
     if not INT_MIN <= value <= INT_MAX:
-        raise StateValueError("an integer beyond 64 bits would not survive JSON; keep it as text")
+        raise StateValueError("An integer beyond 64 bits would not survive JSON. Keep it as text.")
     return value
 
 
 def exact_float(value: float) -> float:
     """Return the number; raise StateValueError for NaN and infinities."""
     if not isfinite(value):
-        raise StateValueError(f"{value} is not JSON; use None or text")
+        raise StateValueError(f"{value} is not JSON. Use None or text.")
     return value
 
 
@@ -94,7 +94,7 @@ class ScalarShape:
             return exact_float(value) if kind is float else value
         if self.kind is float and kind is int:
             if int(number := float(exact_int(value))) != value:
-                raise StateValueError(f"{value} would lose digits as a float; write it as one if that is meant")
+                raise StateValueError(f"{value} would lose digits as a float. Write it as one if that is meant.")
             return number
         if kind is not bool and self.kind in (str, int, float) and isinstance(value, self.kind):
             return plain_scalar(value)

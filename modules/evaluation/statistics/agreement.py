@@ -19,7 +19,7 @@ def cohens_kappa(first: Sequence[Any], second: Sequence[Any], *, weights: Weight
     if len(first) != len(second):
         raise UsageError(f"raters must label the same items, got {len(first)} and {len(second)} labels")
     if not first:
-        raise UsageError("agreement needs at least one item that both raters have labeled")
+        raise UsageError("Agreement needs at least one item that both raters have labeled.")
     labels = sorted({*first, *second}) if weights else list(dict.fromkeys([*first, *second]))
     place = {label: index for index, label in enumerate(labels)}
     n, size = len(first), len(labels)

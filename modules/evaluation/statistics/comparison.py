@@ -22,7 +22,7 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     Psychometrika 12(2), doi:10.1007/BF02295996; the exact form is a sign test.
     """
     if only_first < 0 or only_second < 0:
-        raise UsageError(f"counts of tasks must not be negative, got {only_first} and {only_second}")
+        raise UsageError(f"Counts of tasks must not be negative, got {only_first} and {only_second}")
     n, few = only_first + only_second, min(only_first, only_second)
     tail = sum(math.comb(n, i) for i in range(few + 1))
     return min(1.0, float(Fraction(2 * tail, 1 << n)))
@@ -65,7 +65,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     for p in p_values:
         if not 0 <= p <= 1:
-            raise UsageError(f"a p-value must be between 0 and 1, got {p!r}")
+            raise UsageError(f"A p-value must be between 0 and 1, got {p!r}.")
     corrected = [0.0] * len(p_values)
     largest = 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):

@@ -22,7 +22,7 @@ class Local:
     def __init__(self, processes: int = 1, *, concurrency: int | None = None) -> None:
         for name, value in (("processes", processes), ("concurrency", concurrency)):
             if value is not None and (type(value) is not int or value < 1):
-                raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
+                raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}.")
         self.processes = processes
         self.concurrency = concurrency
 

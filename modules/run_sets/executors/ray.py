@@ -61,7 +61,7 @@ class Ray:
         resources: Mapping[str, float] | None = None,
     ) -> None:
         if slots is not None and (type(slots) is not int or slots < 1):
-            raise UsageError(f"slots must be a whole number of at least 1, got {slots!r}")
+            raise UsageError(f"slots must be a whole number of at least 1, got {slots!r}.")
         self.slots = slots
         self.address = address
         self.num_cpus = num_cpus
@@ -104,8 +104,8 @@ class Ray:
             return room
         have = ", ".join(f"{free.get(name, 0):g} of {has.get(name, 0):g} {name}" for name in needs)
         raise UsageError(
-            f"the Ray cluster has no room for a slot of {needs}: {have} are free; ask for less, add nodes, or wait "
-            "until others have ended"
+            f"The Ray cluster has no room for a slot of {needs}: {have} are free. Ask for less, add nodes, or wait "
+            "until others have ended."
         )
 
 
@@ -232,9 +232,9 @@ def _outcome(ray: Any, ref: Any) -> None:
     except ray.exceptions.RayTaskError as error:
         cause = first_error(error.cause) if error.cause is not None else error
         reason = f"{type(cause).__name__}: {cause}" if cause is not error else cause
-        raise ExternalError(f"a slot on the Ray cluster could not work: {reason}") from error
+        raise ExternalError(f"A slot on the Ray cluster could not work: {reason}") from error
     except ray.exceptions.RayActorError as error:
-        raise ExternalError(f"a slot on the Ray cluster was lost and could not be restarted: {error}") from error
+        raise ExternalError(f"A slot on the Ray cluster was lost and could not be restarted: {error}") from error
 
 
 @contextlib.contextmanager

@@ -114,7 +114,7 @@ def agent_at(path: str, why: str = "") -> Agent:
     """
     found = thing_at(path, why)
     if not isinstance(found, Agent):
-        raise InputError(f"{path} must be an Agent or a function that returns one{why}, got {type(found).__name__}")
+        raise InputError(f"{path} must be an Agent or a function that returns one{why}, got {type(found).__name__}.")
     return found
 
 
@@ -126,7 +126,7 @@ class RecordedModel:
 
     async def generate(self, messages: Sequence[Message], params: GenerateParams) -> Generation:
         """Raise, because verifying a trace never calls a model."""
-        raise RefoldError(f"{self.model} was called while a trace was verified")
+        raise RefoldError(f"{self.model} was called while a trace was verified.")
 
 
 class DescribedRecorded(RecordedModel):
@@ -134,7 +134,7 @@ class DescribedRecorded(RecordedModel):
 
     async def capabilities(self) -> Capabilities:
         """Raise, as `generate` does."""
-        raise RefoldError(f"{self.model} was called while a trace was verified")
+        raise RefoldError(f"{self.model} was called while a trace was verified.")
 
 
 def _model(config: AgentConfig) -> Generator:
@@ -210,6 +210,6 @@ def _tools(config: AgentConfig, why: str, *, live: bool) -> list[Any]:
     tools += standard_tools(config.standard)
     if config.mcp:
         if live and find_spec("mcp") is None:
-            raise InputError("MCP needs the package mcp, which is not installed: pip install 'refold[agent]'")
+            raise InputError("MCP needs the package mcp, which is not installed: pip install 'refold[agent]'.")
         tools.append(mcp_servers(config.mcp, Path(config.folder)))
     return tools

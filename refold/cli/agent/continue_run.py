@@ -107,5 +107,5 @@ def conversation(named: str, traces: str) -> Trajectory:
     """Return the conversation of a run, for `--continue`."""
     trace = Trace.load(find_run(named, traces))
     if "AgentState" not in str(trace.header.get("state")):
-        raise InputError(f"{named} is not the trace of an agent, so there is no conversation to continue")
+        raise InputError(f"{named} is not the trace of an agent, so there is no conversation to continue.")
     return Trajectory.of(trace)

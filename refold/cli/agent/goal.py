@@ -97,7 +97,7 @@ def one_turn(
 def task_of(goal: str, made: Made, files: Sequence[Attachment] = ()) -> Task:
     """Return the goal as a task; its metadata has the config."""
     if not goal.strip():
-        raise InputError('give the agent a goal: refold agent "GOAL"; without one, a chat starts')
+        raise InputError('Give the agent a goal: refold agent "GOAL". Without one, a chat starts.')
     attached = [each.to_dict() for each in files]
     return Task.from_dict({"objective": goal, "attachments": attached, "metadata": {KEY: made.config.to_dict()}})
 

@@ -35,13 +35,13 @@ def tool_at(path: str, why: str = "") -> list[Any]:
     if isinstance(found, type):
         found = made(found, path)
         if not isinstance(found, Toolset) and not discover_tools_on_obj(found):
-            raise InputError(f"{path} has no tools{why}: mark its methods with tool_method, or name a function")
+            raise InputError(f"{path} has no tools{why}: mark its methods with tool_method, or name a function.")
     if (
         not isinstance(found, Tool | Toolset | list | tuple)
         and not callable(found)
         and not discover_tools_on_obj(found)
     ):
-        raise InputError(f"{path} must be a function, a Tool or a Toolset{why}, got {type(found).__name__}")
+        raise InputError(f"{path} must be a function, a Tool or a Toolset{why}, got {type(found).__name__}.")
     if isinstance(found, Toolset) or discover_tools_on_obj(found):
         return [found]
     try:
@@ -138,7 +138,7 @@ def skills_in(folders: Sequence[Path]) -> list["Skill"]:
         except (SkillFileError, OSError) as error:
             raise InputError(one_line(str(error))) from error
         if not found:
-            raise InputError(f"{folder} has no skills: neither a SKILL.md, nor folders that have one")
+            raise InputError(f"{folder} has no skills: neither a SKILL.md, nor folders that have one.")
         skills += found
     return skills
 
@@ -162,7 +162,7 @@ def _words(command: str) -> list[str]:
     except ValueError as error:
         raise InputError(f"--mcp {command!r} is not a command: {error}") from None
     if not words:
-        raise InputError("--mcp takes the command that starts a server, or its URL")
+        raise InputError("--mcp takes the command that starts a server, or its URL.")
     return words
 
 

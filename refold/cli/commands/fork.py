@@ -69,7 +69,7 @@ def read_edits(given: Sequence[str]) -> dict[str, Any]:
                 f"--set {text!r} is not /PATH=VALUE; write for example --set /limit=3 or --set '/notes/0/text=new'"
             )
         if path in edits:
-            raise InputError(f"--set {path} is given twice; give each path once")
+            raise InputError(f"--set {path} is given twice. Give each path once.")
         try:
             edits[path] = strict_json(value)
         except ValueError:

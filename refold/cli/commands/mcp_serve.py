@@ -100,7 +100,7 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or "127.0.0.1"
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise InputError(f"--http {text}: write HOST:PORT, such as 127.0.0.1:8000")
+        raise InputError(f"--http {text}: write HOST:PORT, such as 127.0.0.1:8000.")
     return host, int(port)
 
 

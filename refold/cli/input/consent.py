@@ -33,7 +33,7 @@ def trusted_folders(given: Sequence[Path] | None) -> tuple[Path, ...]:
     """
     for folder in given or ():
         if not folder.is_dir():
-            raise InputError(f"--trust {folder}: there is no such folder")
+            raise InputError(f"--trust {folder}: there is no such folder.")
     folders = [Path.cwd(), *(given or ()), *(Path(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     trusted = tuple(folder.resolve() for folder in folders)
     sys.path[:0] = [str(folder) for folder in dict.fromkeys(trusted) if str(folder) not in sys.path]
@@ -94,7 +94,7 @@ def confirm(trace: Trace, what: str, rows: Sequence[Row], *, yes: bool, manner: 
     about = f"about to {what} {clean(trace.run_id)}"
     if manner.mute or not can_ask():
         shown = "; ".join(f"{label} {text}" for label, text in rows)
-        raise InputError(f"{about}: {shown}. There is no terminal to ask at; to start it anyway, add --yes")
+        raise InputError(f"{about}: {shown}. There is no terminal to ask at. To start it anyway, add --yes.")
     out = console()
     width = max(len(label) for label, _ in rows)
     say(out, Text(about, "bold"), *(Text(f"  {label:<{width}}  {text}") for label, text in rows))

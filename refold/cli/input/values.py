@@ -26,7 +26,7 @@ def read_inputs(given: Sequence[str]) -> dict[str, Any]:
         if not key or not equals:
             raise InputError(f"--input {text!r} is not KEY=VALUE; write for example --input size=3 or --input name=Ada")
         if key in inputs:
-            raise InputError(f"--input {key} is given twice; give it once, or as a list: --input '{key}=[1, 2]'")
+            raise InputError(f"--input {key} is given twice. Give it once, or as a list: --input '{key}=[1, 2]'.")
         try:
             inputs[key] = strict_json(value)
         except ValueError:
@@ -62,9 +62,9 @@ def read_tasks(
             named = target if ":" in target else f"{target}:NAME"
             raise InputError(f'say what {named} is to do: refold run {named} "objective"')
         if is_task_file(objective) and Path(objective).exists():
-            raise InputError(f"to run a task file write: refold run {objective} --module {target}")
+            raise InputError(f"To run a task file write: refold run {objective} --module {target}")
         if only is not None:
-            raise InputError("--task picks a task of a file; name the file instead of MODULE:NAME")
+            raise InputError("--task picks a task of a file. Name the file instead of MODULE:NAME.")
         tasks = [Task.from_dict({"objective": objective, "inputs": inputs})]
     return [_with(task, inputs, budget) for task in tasks]
 

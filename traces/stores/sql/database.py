@@ -59,7 +59,7 @@ def check_row(row: Row, kinds: Sequence[Any], table: str, url: str) -> None:
     SQLite allows any value in any column.
     """
     if not all(map(isinstance, row, kinds)) or not all(math.isfinite(value) for value in row if type(value) is float):
-        raise StoreError(f"{url} has a row in its table of {table} that refold did not write: {str(row[0])[:100]!r}")
+        raise StoreError(f"{url} has a row in its table of {table} that refold did not write: {str(row[0])[:100]!r}.")
 
 
 def advance(head: Head, after: Head, fence: Lease | None) -> Statement:

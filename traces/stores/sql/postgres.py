@@ -225,8 +225,8 @@ class PostgresDatabase:
             nonlocal is_committing
             if is_committing:
                 raise StoreError(
-                    f"{self.url} may have been written, or not: the connection was lost before the answer to a COMMIT; "
-                    "check what is there, and start this command again"
+                    f"{self.url} may have been written, or not: the connection was lost before the answer to a COMMIT. "
+                    "Check what is there, and start this command again."
                 )
             with self._connected().transaction():
                 result = work(PostgresSession(self._connected()))
@@ -292,7 +292,7 @@ def _parse(url: str) -> tuple[str, str]:
     options = parse_qsl(parts.query, keep_blank_values=True)
     schema = next((value for name, value in options if name == "schema"), _SCHEMA)
     if not schema.isidentifier() or schema != schema.lower() or len(schema) > 63:
-        raise UsageError(f"{schema!r} is no name for a schema: use lower-case letters, digits and underscores")
+        raise UsageError(f"{schema!r} is no name for a schema: use lower-case letters, digits and underscores.")
     rest = urlencode([(name, value) for name, value in options if name != "schema"])
     dsn = urlunsplit(("postgresql", parts.netloc, parts.path, rest, ""))
     # urlunsplit leaves the slashes out where there is no host.

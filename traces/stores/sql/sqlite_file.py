@@ -65,7 +65,7 @@ def connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
         if log.exists() and log.stat().st_size:  # an immutable database is read without its log
             raise StoreError(
                 f"{path} has records in {log.name} that cannot be read in a folder without the right to write: copy "
-                "both files to a folder of yours, and name the copy"
+                "both files to a folder of yours, and name the copy."
             ) from None
         connection = connect(f"{uri_of(path, 'ro')}&immutable=1", timeout)
     except BaseException:
@@ -143,5 +143,5 @@ def refuse_network(folder: Path) -> None:
     kind = max(reversed(mounts), key=lambda each: len(each.mountpoint)).fstype if mounts else ""  # the last one is seen
     if kind in _NETWORK:
         raise StoreError(
-            f"{folder} is on a network file system ({kind}), where SQLite loses data: use a local disk, or PostgreSQL"
+            f"{folder} is on a network file system ({kind}), where SQLite loses data: use a local disk, or PostgreSQL."
         )

@@ -120,7 +120,7 @@ def _resume(chat: Chat, rest: str) -> ChatTurn:
     path = chat.traces[-1]
     earlier = Trace.load(path)
     if earlier.status == "completed":
-        raise InputError("the last turn has completed; type what to do next")
+        raise InputError("The last turn has completed. Type what to do next.")
     session = chat.session
     view = None if chat.manner.mute else AgentView(console(), earlier.records, session.asks)
     options = chat.limits.options(session.made)

@@ -51,7 +51,7 @@ def replay_folder(
     `fail_under` is missed.
     """
     if module is None:
-        raise InputError("name the new code: --module MODULE:NAME")
+        raise InputError("Name the new code: --module MODULE:NAME.")
     with stdout_to_stderr():
         source = _source(given, scorers, trust)
         out = out or Path(f"{source.folder.absolute() if source.folder.name in ('', '..') else source.folder}-replay")
