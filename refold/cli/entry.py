@@ -102,11 +102,11 @@ def _command_path(argv: Sequence[str]) -> str:
     """Return the command that a command line names."""
     words, command = ["refold"], _command(app)
     for word in argv:
-        found = getattr(command, "commands", {}).get(word)
-        if found is None:
+        subcommand = getattr(command, "commands", {}).get(word)
+        if subcommand is None:
             break
         words.append(word)
-        command = found
+        command = subcommand
     return " ".join(words)
 
 

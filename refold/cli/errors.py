@@ -73,8 +73,8 @@ def usage_hint(error: Exception, named: str) -> str:
 
 def near_name(wanted: str, known: Iterable[str], otherwise: str) -> str:
     """Return a hint at the most similar name, or `otherwise`."""
-    found = get_close_matches(wanted, list(known), 1)
-    return f"did you mean {found[0]}?" if found else otherwise
+    matches = get_close_matches(wanted, list(known), 1)
+    return f"did you mean {matches[0]}?" if matches else otherwise
 
 
 def one_line(text: str) -> str:

@@ -110,5 +110,5 @@ def budget_of(
     steps: int | None, seconds: float | None, tokens: int | None, cost: float | None
 ) -> dict[str, float | int]:
     """Return the limits that were given, under the names that `RuntimeBudget` uses."""
-    given = {"max_steps": steps, "max_runtime_seconds": seconds, "max_tokens": tokens, "max_cost_usd": cost}
-    return {name: limit for name, limit in given.items() if limit is not None}
+    limits = {"max_steps": steps, "max_runtime_seconds": seconds, "max_tokens": tokens, "max_cost_usd": cost}
+    return {name: limit for name, limit in limits.items() if limit is not None}

@@ -11,7 +11,7 @@ from ..engine.replay.divergence import OTHER_VERSION, shortened
 from ..errors import DivergenceError
 from ..traces import Trace
 
-_SHOWN = 5
+_MAX_DIVERGENCES = 5
 
 ModuleMaker = Callable[[str, Trace], AgentModule[Any] | MakesModule | None]
 """A function from import path and trace to a module or Agent; None means the class, called without arguments."""
@@ -96,18 +96,18 @@ def _module(named: str) -> AgentModule[Any]:
     """Return the module of an import path such as `package.module:Class`."""
     place, _, qualname = named.partition(":")
     try:
-        found: Any = import_module(place)
+        loaded: Any = import_module(place)
         for part in qualname.split("."):
-            found = getattr(found, part)
+            loaded = getattr(loaded, part)
     except (ImportError, AttributeError) as error:
         raise TraceTestError(
             f"the module that wrote the trace, {named}, cannot be imported: {type(error).__name__}: {error}. "
             "Put it on the import path, or return a module from the hook pytest_refold_module."
         ) from error
-    if not (isinstance(found, type) and issubclass(found, AgentModule)):
+    if not (isinstance(loaded, type) and issubclass(loaded, AgentModule)):
         raise TraceTestError(f"the module that wrote the trace, {named}, is not an AgentModule today")
     try:
-        return found()
+        return loaded()
     except TypeError as error:
         raise TraceTestError(
             f"{named} cannot be made without arguments: {error}. Return one from the hook pytest_refold_module."
@@ -126,7 +126,7 @@ def _report(trace: Trace, named: str, divergences: list[Divergence]) -> str:
     lines += [f"  {line}" for line in _differences(first)]
     if len(divergences) > 1:
         lines.append(f"{len(divergences) - 1} more:")
-        for each in divergences[1:_SHOWN]:
+        for each in divergences[1:_MAX_DIVERGENCES]:
             lines += [f"  step {each.step}, in {each.phase}:", *(f"    {line}" for line in _differences(each))]
     lines.append("If the change is intended, record the run again. A new schema_version of the state skips old traces.")
     return "\n".join(lines)
@@ -141,6 +141,6 @@ def _differences(divergence: Divergence) -> list[str]:
     if not changes:
         recorded, now = shortened(divergence.expected, divergence.actual)
         return [f"recorded: {recorded}", f"today:    {now}"]
-    pairs = [(change.path or "/", *shortened(change.old, change.new)) for change in changes[:_SHOWN]]
+    pairs = [(change.path or "/", *shortened(change.old, change.new)) for change in changes[:_MAX_DIVERGENCES]]
     lines = [f"{path}: recorded {recorded}, today {now}" for path, recorded, now in pairs]
-    return [*lines, f"and {len(changes) - _SHOWN} more places"] if len(changes) > _SHOWN else lines
+    return [*lines, f"and {len(changes) - _MAX_DIVERGENCES} more places"] if len(changes) > _MAX_DIVERGENCES else lines

@@ -30,19 +30,19 @@ class ValueLimits:
     def of(cls, metadata: Iterable[Any]) -> "ValueLimits":
         """Return the limits in an annotation's metadata; ignore all other metadata."""
         known = {field.name for field in fields(cls)}
-        found: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
         for name, value in _named(metadata):
-            if name in ("ge", "gt") and ("low" not in found or value >= found["low"]):
-                found |= {"low": value, "above": name == "gt"}
-            elif name in ("le", "lt") and ("high" not in found or value <= found["high"]):
-                found |= {"high": value, "below": name == "lt"}
+            if name in ("ge", "gt") and ("low" not in limits or value >= limits["low"]):
+                limits |= {"low": value, "above": name == "gt"}
+            elif name in ("le", "lt") and ("high" not in limits or value <= limits["high"]):
+                limits |= {"high": value, "below": name == "lt"}
             elif name == "decimal_places":
-                found["places"] = value
+                limits["places"] = value
             elif name == "pattern":
-                found[name] = getattr(value, "pattern", value)
+                limits[name] = getattr(value, "pattern", value)
             elif name in known:
-                found[name] = value
-        return cls(**found)
+                limits[name] = value
+        return cls(**limits)
 
     def whole(self, low: int, high: int) -> tuple[int, int]:
         """Return the smallest and largest whole number, also within `low` and `high`."""

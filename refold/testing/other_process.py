@@ -53,9 +53,9 @@ def divergences_elsewhere(modules: Iterable[Any], trace: Trace) -> list[str]:
         if script is not None and not Path(script).is_file():
             problem = problem or "it is defined in a notebook or at a prompt"
             continue
-        found, reason = _verified_elsewhere(sent, trace, script)
-        if found is not None:
-            return found
+        divergences, reason = _verified_elsewhere(sent, trace, script)
+        if divergences is not None:
+            return divergences
         problem = problem or reason
     warnings.warn(
         HashSeedWarning(
@@ -71,9 +71,9 @@ def divergences_elsewhere(modules: Iterable[Any], trace: Trace) -> list[str]:
 def assert_same_elsewhere(name: str, modules: Iterable[Any], trace: Trace) -> None:
     """Raise AssertionError if the module diverges from the trace in another interpreter."""
     __tracebackhide__ = True
-    if found := divergences_elsewhere(modules, trace):
+    if divergences := divergences_elsewhere(modules, trace):
         raise AssertionError(
-            f"{name} does not do again in another process what its trace recorded: {found[0]}\n"
+            f"{name} does not do again in another process what its trace recorded: {divergences[0]}\n"
             "In the process that recorded the trace it does. So it depends on the hash seed (the order of a set, "
             "hash()) or on something else that this process alone has, such as a variable of a module."
         )
@@ -82,7 +82,7 @@ def assert_same_elsewhere(name: str, modules: Iterable[Any], trace: Trace) -> No
 def _verified_elsewhere(sent: bytes, trace: Trace, script: str | None) -> tuple[list[str] | None, str]:
     files = {name: file for name, each in list(sys.modules.items()) if (file := getattr(each, "__file__", None))}
     blobs = {
-        digest: trace.blob(digest) for digest in {found[1].decode() for _, found in trace.file.find_matches(_BLOB)}
+        digest: trace.blob(digest) for digest in {match[1].decode() for _, match in trace.file.find_matches(_BLOB)}
     }
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     with TemporaryDirectory(prefix="refold-") as folder:
@@ -133,5 +133,5 @@ def main() -> None:
     importing.reset(token)
     if not isinstance(made, Module) and not callable(getattr(made, "module", None)):
         made = made()
-    found = Engine(module_of(made)).verify(Trace.from_bytes(data, blobs=blobs))
-    answer.write_text(json.dumps([str(each) for each in found]), "utf-8")
+    divergences = Engine(module_of(made)).verify(Trace.from_bytes(data, blobs=blobs))
+    answer.write_text(json.dumps([str(each) for each in divergences]), "utf-8")

@@ -60,41 +60,41 @@ class Recovery:
             if not result.waiting:
                 return result
             result = await self.go_on(result)
-        asked = ", ".join(repr(request.prompt) for request in result.waiting)
-        raise AssertionError(f"the run asks again and again, now {asked}; should its questions depend on the state?")
+        prompts = ", ".join(repr(request.prompt) for request in result.waiting)
+        raise AssertionError(f"the run asks again and again, now {prompts}; should its questions depend on the state?")
 
     async def go_on(self, result: RunResult) -> RunResult:
         """Answer a run's requests with another engine.
 
         Without an answer, let the earliest deadline pass.
         """
-        given = self.given(result.waiting)
-        if given:
-            return await self.engine().aresume(result.trace, given)
+        answers = self.find_answers(result.waiting)
+        if answers:
+            return await self.engine().aresume(result.trace, answers)
         deadlines = [request.deadline for request in result.waiting if request.deadline is not None]
         if not deadlines:
-            asked = ", ".join(repr(request.prompt) for request in result.waiting)
+            prompts = ", ".join(repr(request.prompt) for request in result.waiting)
             raise AssertionError(
-                f"the run waits, and `answers` has no answer to {asked}; pass answers={{PROMPT: ANSWER}}"
+                f"the run waits, and `answers` has no answer to {prompts}; pass answers={{PROMPT: ANSWER}}"
             )
         await self._let_pass(min(deadlines))
         return await self.engine().aresume(result.trace)
 
-    def given(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
+    def find_answers(self, requests: Sequence[WaitRequest]) -> dict[str, Any]:
         """Return the answers to requests, without those left open."""
-        given: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         for request in requests:
             if request.kind == "unknown_effect":
-                given[request.id] = {"retry": True} if self._fates is None else self._fates(request)
+                answers[request.id] = {"retry": True} if self._fates is None else self._fates(request)
             elif (answer := self._answer(request)) is not UNANSWERED:
-                given[request.id] = answer
-        return given
+                answers[request.id] = answer
+        return answers
 
     def _answer(self, request: WaitRequest) -> Any:
-        given = self._answers
-        if given is None:
+        answers = self._answers
+        if answers is None:
             return UNANSWERED
-        return given.get(request.prompt or "", UNANSWERED) if isinstance(given, Mapping) else given(request)
+        return answers.get(request.prompt or "", UNANSWERED) if isinstance(answers, Mapping) else answers(request)
 
     async def _let_pass(self, deadline: float) -> None:
         clock = self.options.get("clock")
@@ -112,9 +112,9 @@ def maker(module: Module[Any] | MakesModule | Callable[[], Module[Any]]) -> Call
     """
     if not isinstance(module, Module):
         return module if callable(module) else lambda: module_of(module)
-    given = module
+    original = module
     try:
-        pristine = copy.deepcopy(given)
+        pristine = copy.deepcopy(original)
     except Exception:  # noqa: BLE001 - anything may refuse to be copied, such as a lock or an open client
-        return lambda: given
+        return lambda: original
     return lambda: copy.deepcopy(pristine)

@@ -210,14 +210,14 @@ class _Check:
                 self._fail(6, place, "resuming without an answer changed the run")
         if not await self._refused(recovery.copies.copy(waiting.trace, data), "no such request", None):
             self._fail(5, place, "an answer to a request that nobody made was taken")
-        for name, value in recovery.given(waiting.waiting).items():
-            went_on, told = await self._at_the_same_moment(recovery.copies.copy(waiting.trace, data), name, value)
-            if len(went_on) != 1 or not all(isinstance(e, TraceLockedError | WaitAnsweredError) for e in told):
-                self._fail(5, place, f"of two engines that answered at once {len(went_on)} continued; told: {told}")
+        for name, value in recovery.find_answers(waiting.waiting).items():
+            went_on, errors = await self._at_the_same_moment(recovery.copies.copy(waiting.trace, data), name, value)
+            if len(went_on) != 1 or not all(isinstance(e, TraceLockedError | WaitAnsweredError) for e in errors):
+                self._fail(5, place, f"of two engines that answered at once {len(went_on)} continued; told: {errors}")
             records = went_on[0].trace.records
-            given = Counter(request for r in records if r.kind == "input" for request in r["answers"])
-            if given[name] != 1:
-                self._fail(5, place, f"the answer to {name} is there {given[name]} times")
+            counts = Counter(request for r in records if r.kind == "input" for request in r["answers"])
+            if counts[name] != 1:
+                self._fail(5, place, f"the answer to {name} is there {counts[name]} times")
             if not await self._refused(went_on[0].trace, name, value):
                 self._fail(5, place, "a second answer to the same request was taken")
 
@@ -232,18 +232,18 @@ class _Check:
         self, trace: Trace, request: str, value: Any
     ) -> tuple[list[RunResult], list[Exception]]:
         went_on: list[RunResult] = []
-        told: list[Exception] = []
+        errors: list[Exception] = []
 
         async def answer() -> None:
             try:
                 went_on.append(await self._recovery.engine().aresume(trace, value, request=request))
             except Exception as error:  # noqa: BLE001 - looked at by the caller
-                told.append(error)
+                errors.append(error)
 
         async with anyio.create_task_group() as group:
             group.start_soon(answer)
             group.start_soon(answer)
-        return went_on, told
+        return went_on, errors
 
     async def _forks(self, trace: Trace) -> None:
         for step in range(trace.step_count + 1):
@@ -291,11 +291,11 @@ class _Check:
 
 def _assert_ended(result: RunResult) -> None:
     if result.status is RunStatus.waiting:
-        asked = ", ".join(repr(request.prompt) for request in result.waiting)
-        raise AssertionError(f"the run waits, and answers= has no fitting answer to {asked}")
+        prompts = ", ".join(repr(request.prompt) for request in result.waiting)
+        raise AssertionError(f"the run waits, and answers= has no fitting answer to {prompts}")
     if result.status not in (RunStatus.completed, RunStatus.stopped):
-        told = f"{result.status}: {result.error}"
-        raise AssertionError(f"only a run that ends without failing can be checked; this one is {told}")
+        ending = f"{result.status}: {result.error}"
+        raise AssertionError(f"only a run that ends without failing can be checked; this one is {ending}")
 
 
 def _spread(size: int, most: int | None) -> list[int]:

@@ -69,8 +69,8 @@ class SuiteModule(AgentModule[SuiteState]):
     def reduce(self, state: SuiteState, decision: Decision, observation: Any) -> None:
         """Record the step's result."""
         if decision.mode != "final":
-            found = observation.value if decision.mode == "wait" else len(observation.results[0].output)
-            state.seen.append(found)
+            result = observation.value if decision.mode == "wait" else len(observation.results[0].output)
+            state.seen.append(result)
 
 
 class StoreSuite:
@@ -144,10 +144,10 @@ class StoreSuite:
     def test_a_trace_goes_on_where_it_ended(self, store: TraceStore, other: TraceStore) -> None:
         """Reopen a trace and append; the chain of hashes stays correct."""
         _write(store, "one")
-        writer, found = TraceWriter.reopen(RunRef(other, "one"))
+        writer, reopened = TraceWriter.reopen(RunRef(other, "one"))
         with writer:
             writer.append("event", 0, 2.0, {"name": "more"})
-        assert other.read("one").startswith(found.data)
+        assert other.read("one").startswith(reopened.data)
         Trace.load(RunRef(store, "one")).check()
         assert store.run("one").size == len(store.read("one"))
 
@@ -216,7 +216,7 @@ class StoreSuite:
         """Select runs by each column."""
         _write(store, "one", at=1.0, objective="Count the APPLES_now", model="m1")
         _write(store, "two", at=2.0, objective="pears", model="m2", end="failed", parent="one")
-        for where, found in (
+        for where, expected in (
             (RunFilter(status="failed"), ["two"]),
             (RunFilter(model="m1"), ["one"]),
             (RunFilter(parent=""), ["one"]),
@@ -227,7 +227,7 @@ class StoreSuite:
             (RunFilter(until=2.0), ["one"]),
             (RunFilter(status="failed", model="m1"), []),
         ):
-            assert [row.run_id for row in store.runs(where).rows] == found, where
+            assert [row.run_id for row in store.runs(where).rows] == expected, where
 
     # the table of tasks
 
@@ -344,9 +344,9 @@ class StoreSuite:
             writer.append("event", 0, 3.0, {"name": "zombie"})
         with pytest.raises(TraceWriteError):
             writer.append("event", 0, 3.0, {"name": "zombie"})
-        mine, found = TraceWriter.reopen(RunRef(other.under(taken), "run"))
+        mine, reopened = TraceWriter.reopen(RunRef(other.under(taken), "run"))
         with mine:
-            assert found.data == there
+            assert reopened.data == there
             mine.append("event", 0, 4.0, {"name": "mine"})
             with pytest.raises(TraceWriteError):
                 store.under(lease).open("run")
@@ -469,11 +469,11 @@ class StoreSuite:
         read = store.read
 
         def go_on(run_id: str, start: int = 0) -> bytes:
-            found = read(run_id, start)
+            data = read(run_id, start)
             monkeypatch.setattr(store, "read", read)
             with TraceWriter.reopen(RunRef(store, run_id))[0] as writer:
                 writer.append("event", 0, 2.0, {"name": "theirs", "data": {}})
-            return found
+            return data
 
         monkeypatch.setattr(store, "read", go_on)
         with pytest.raises(CopyDiffersError):

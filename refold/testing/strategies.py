@@ -84,14 +84,14 @@ class _Maker:
         self.open: set[type] = set()
         """The classes whose strategies are being made; a container of one of them makes a model recursive."""
 
-    def model(self, cls: type[StateModel], given: dict[str, SearchStrategy[Any]]) -> SearchStrategy[Any]:
+    def model(self, cls: type[StateModel], overrides: dict[str, SearchStrategy[Any]]) -> SearchStrategy[Any]:
         drawn = {
-            name: given[name] if name in given else self.of(field.annotation, field.metadata)
+            name: overrides[name] if name in overrides else self.of(field.annotation, field.metadata)
             for name, field in cls.model_fields.items()
-            if name in given or name not in _ENGINE_FIELDS or not issubclass(cls, StateSchema)
+            if name in overrides or name not in _ENGINE_FIELDS or not issubclass(cls, StateSchema)
         }
         whole = st.fixed_dictionaries(drawn)
-        if issubclass(cls, StateSchema) and not _ENGINE_FIELDS & given.keys():
+        if issubclass(cls, StateSchema) and not _ENGINE_FIELDS & overrides.keys():
             whole = st.builds(_with_steps, whole, st.integers(1, 1000), st.integers(0, 1000))
         return whole.map(lambda values: _instance(cls, values))
 
@@ -203,7 +203,7 @@ def _integers(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
 
 
 def _floats(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
-    found = st.floats(
+    floats = st.floats(
         limits.low,
         limits.high,
         exclude_min=limits.above,
@@ -211,7 +211,7 @@ def _floats(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:
         allow_nan=False,
         allow_infinity=False,
     )
-    return found if limits.multiple_of is None else st.integers(-(10**6), 10**6).map(limits.multiple_of.__mul__)
+    return floats if limits.multiple_of is None else st.integers(-(10**6), 10**6).map(limits.multiple_of.__mul__)
 
 
 def _decimals(kind: type, limits: ValueLimits) -> SearchStrategy[Any]:

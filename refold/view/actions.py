@@ -173,10 +173,10 @@ class Actions:
         if type(k) is not int or not 0 <= k <= trace.step_count:
             raise wrong(f"k must be the number of a state, 0 to {trace.step_count}, got {k!r}")
         edits: dict[str, Any] = {}
-        given = body.get("edits", [])
-        if not isinstance(given, list):
+        listed = body.get("edits", [])
+        if not isinstance(listed, list):
             raise wrong("edits must be a list")
-        for edit in given:
+        for edit in listed:
             if not isinstance(edit, dict) or not isinstance(edit.get("path"), str) or "value" not in edit:
                 raise wrong("each edit must have a path and a value")
             if edit["path"] in edits:
@@ -191,7 +191,7 @@ class Actions:
         name, trace = self._trace(body)
         runner = self._runner(name, trace, verifying=True)
         try:
-            found = runner.verify(trace)
+            divergences = runner.verify(trace)
         except RefoldError as error:
             raise _refused(error) from None
         nodes = Nodes(trace.value)
@@ -204,7 +204,7 @@ class Actions:
                     "actual": nodes.node(each.actual),
                     "run": each.run,
                 }
-                for each in list(found)[:_DIVERGENCES]
+                for each in list(divergences)[:_DIVERGENCES]
             ]
         }
 

@@ -143,8 +143,8 @@ class Viewer:
         seen = self.live.mark(self.folder.changes)
         row = runs.families_of(self.folder).run_row(name)
         trace = self.folder.open(name, _SLICE)
-        found = run.run(trace, row, why_not=self._why_not(trace), path=_typed(self.folder, name))
-        return {**found, "seen": seen}
+        answer = run.run(trace, row, why_not=self._why_not(trace), path=_typed(self.folder, name))
+        return {**answer, "seen": seen}
 
     def evaluations(self, query: Query) -> Any:
         """Answer `evaluations`."""
@@ -158,11 +158,11 @@ class Viewer:
 
         Each answer has the status that the question alone would have had.
         """
-        asked = query.several("ask")
-        if not 1 <= len(asked) <= _TOGETHER:
-            raise wrong(f"ask must be given 1 to {_TOGETHER} times, got {len(asked)}")
-        found = list[Any]()
-        for each in asked:
+        questions = query.several("ask")
+        if not 1 <= len(questions) <= _TOGETHER:
+            raise wrong(f"ask must be given 1 to {_TOGETHER} times, got {len(questions)}")
+        answers = list[Any]()
+        for each in questions:
             name, _, arguments = each.partition("?")
             answer = QUESTIONS.get(name)
             if answer is None or name == "several" or name in _LONG_ONES:
@@ -170,8 +170,8 @@ class Viewer:
             question = Query(parse_qsl(arguments, keep_blank_values=True))
             question.is_patient = query.is_patient
             status, body = _answered(answer, question, self)
-            found.append({"status": status, "answer": orjson.Fragment(body)})
-        return found
+            answers.append({"status": status, "answer": orjson.Fragment(body)})
+        return answers
 
     def scanned(self) -> Folder:
         """Return the folder, whose files were listed a moment ago."""
@@ -274,7 +274,7 @@ def _endpoint(name: str, answer: Answer, viewer: Viewer) -> Callable[[Request], 
 
     async def endpoint(request: Request) -> Response:
         gone = threading.Event()
-        found: list[Response] = []
+        responses: list[Response] = []
 
         async def notice() -> None:
             while (await request.receive())["type"] != "http.disconnect":
@@ -298,9 +298,9 @@ def _endpoint(name: str, answer: Answer, viewer: Viewer) -> Callable[[Request], 
             if reply is None:
                 reply = await anyio.to_thread.run_sync(ask, True, limiter=viewer.long)
             if reply is not None:
-                found.append(reply)
+                responses.append(reply)
             asking.cancel_scope.cancel()
-        return found[0] if found else Response(status_code=_GONE)
+        return responses[0] if responses else Response(status_code=_GONE)
 
     return endpoint
 
@@ -362,12 +362,12 @@ async def _body(request: Request) -> dict[str, Any]:
             raise wrong(f"an action must have at most {_BODY} bytes")
     try:
         orjson.loads(data)  # strict; but it rounds integers beyond 64 bits, which the engine must see to refuse them
-        found = json.loads(data)
+        action = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise wrong(f"the action is not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(action, dict):
         raise wrong("an action must be a JSON object")
-    return found
+    return action
 
 
 def _problem(error: Exception) -> ProblemError:

@@ -43,7 +43,7 @@ def script() -> str:
 def sheet() -> str:
     """Return all of the page's style sheets as one."""
     shell = (CLIENT / "index.html").read_text("utf-8")
-    return "\n".join((CLIENT / found["path"]).read_text("utf-8") for found in _SHEETS.finditer(shell))
+    return "\n".join((CLIENT / match["path"]).read_text("utf-8") for match in _SHEETS.finditer(shell))
 
 
 @cache
@@ -66,20 +66,20 @@ def _add(name: str, made: dict[str, str], above: tuple[str, ...]) -> None:
     folder = PurePosixPath(name).parent
     exported: list[tuple[str, str]] = []
 
-    def imported(found: re.Match[str]) -> str:
-        path = _joined(folder, found["path"])
+    def imported(match: re.Match[str]) -> str:
+        path = _joined(folder, match["path"])
         _add(path, made, (*above, name))
-        if found["default"]:
-            return f'const {{ default: {found["default"]} }} = modules["{path}"]'
-        names = ", ".join(_renamed(each, ": ") for each in _names(found["names"]))
+        if match["default"]:
+            return f'const {{ default: {match["default"]} }} = modules["{path}"]'
+        names = ", ".join(_renamed(each, ": ") for each in _names(match["names"]))
         return f'const {{ {names} }} = modules["{path}"]'
 
-    def declared(found: re.Match[str]) -> str:
-        exported.append((found["name"], found["name"]))
-        return f"{found['kind']} {found['name']}"
+    def declared(match: re.Match[str]) -> str:
+        exported.append((match["name"], match["name"]))
+        return f"{match['kind']} {match['name']}"
 
-    def listed(found: re.Match[str]) -> str:
-        for each in _names(found["names"]):
+    def listed(match: re.Match[str]) -> str:
+        for each in _names(match["names"]):
             local, _, other = each.partition(" as ")
             exported.append(((other or local).strip(), local.strip()))
         return ""

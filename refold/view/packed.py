@@ -61,8 +61,8 @@ def pack(
         folder.scan()
         families = runs.families_of(folder)
         places = {name: folder.path(name).absolute() for name in folder.rows}
-        given = [path.absolute() for path in paths]
-        opened = sorted((name for name in places if places[name] in given), key=lambda name: given.index(places[name]))
+        order = [path.absolute() for path in paths]
+        opened = sorted((name for name in places if places[name] in order), key=lambda name: order.index(places[name]))
         # a called run belongs to its call, and is included; candidates and forks are many, and are not
         called = [name for name in families.rows if _is_called(families, name)]
         names = list(dict.fromkeys([*opened, *(n for n in places if places[n] in files or n in called)]))
@@ -94,7 +94,7 @@ def _is_called(families: runs.Families, name: str) -> bool:
 
 def _with_families(paths: Sequence[Path]) -> list[Path]:
     """Return the families of some traces, these traces first."""
-    found: dict[Path, None] = {}
+    families: dict[Path, None] = {}
     for path in paths:
         top, above = path.absolute(), [path.absolute()]
         while (parent := Trace.load(top).parent) is not None:
@@ -105,8 +105,8 @@ def _with_families(paths: Sequence[Path]) -> list[Path]:
             if top in above:
                 break
             above.append(top)
-        found |= dict.fromkeys([*above, *_below(top)])
-    return list(found)
+        families |= dict.fromkeys([*above, *_below(top)])
+    return list(families)
 
 
 def _below(top: Path) -> list[Path]:
@@ -143,7 +143,7 @@ def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
     for k in range(trace.count + 1):
         committed = k < trace.count
         records = _records(trace, k)
-        texts = [found for record in records if (found := long.texts(trace, record))]
+        texts = [text for record in records if (text := long.texts(trace, record))]
         beside = {"amended": _amended(records, k), "texts": texts}
         if k == total:
             yield _line({"kind": "tail", **beside})
@@ -165,8 +165,8 @@ def _run(folder: Folder, families: runs.Families, name: str) -> Iterator[bytes]:
 
 
 def _turns(folder: Folder, trace: IndexedTrace, first: int, stop: int) -> list[Any]:
-    found: list[Any] = chat.chat(folder, trace, first, stop)["turns"]
-    return [turn for turn in found if turn["k"] >= 0] if stop > first else found
+    turns: list[Any] = chat.chat(folder, trace, first, stop)["turns"]
+    return [turn for turn in turns if turn["k"] >= 0] if stop > first else turns
 
 
 def _records(trace: IndexedTrace, k: int) -> list[Record]:
@@ -215,11 +215,11 @@ class _Long:
 
         Each text comes with its kind of place and its path.
         """
-        found = [
+        texts = [
             (where, path, text if len(text) <= _SHORT else self.kept(text))
             for where, path, text in search.texts_of(trace, record)
         ]
-        return [search.place_of(record), found] if found else []
+        return [search.place_of(record), texts] if texts else []
 
     def see(self, value: Any) -> None:
         """Record the places in a line."""

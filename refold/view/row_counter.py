@@ -14,18 +14,18 @@ class RowCounter(threading.Thread):
     def __init__(self, folder: Folder) -> None:
         super().__init__(name="refold view: counting", daemon=True)
         self._folder = folder
-        self._stop_asked = threading.Event()
+        self._stop_requested = threading.Event()
 
     def run(self) -> None:
         """Read the folder, and count until `stop`."""
         self._folder.scan()
-        while not self._stop_asked.wait(_EVERY):
+        while not self._stop_requested.wait(_EVERY):
             for name in self._folder.partial():
-                if self._stop_asked.is_set():
+                if self._stop_requested.is_set():
                     return
                 self._folder.complete((name,))
 
     def stop(self) -> None:
         """Stop counting, and wait for the current trace."""
-        self._stop_asked.set()
+        self._stop_requested.set()
         self.join()

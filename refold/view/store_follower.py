@@ -23,26 +23,26 @@ class StoreFollower(threading.Thread):
     def __init__(self, mirror: Mirror) -> None:
         super().__init__(name="refold view: following", daemon=True)
         self._mirror = mirror
-        self._stop_asked = threading.Event()
+        self._stop_requested = threading.Event()
 
     def run(self) -> None:
         """Refresh the mirror repeatedly.
 
         While the store cannot be read, the mirror keeps its files.
         """
-        is_told, took = False, 0.0
-        while not self._stop_asked.wait(max(_EVERY, _SHARE * took)):
+        is_logged, took = False, 0.0
+        while not self._stop_requested.wait(max(_EVERY, _SHARE * took)):
             begin = time.monotonic()
             try:
                 self._mirror.refresh()
-                is_told = False
+                is_logged = False
             except (StoreError, OSError) as error:
-                if not is_told:
+                if not is_logged:
                     _logger.warning("the page shows what was read before: %s", error)
-                is_told = True
+                is_logged = True
             took = time.monotonic() - begin
 
     def stop(self) -> None:
         """Stop polling, and wait for the current poll."""
-        self._stop_asked.set()
+        self._stop_requested.set()
         self.join()

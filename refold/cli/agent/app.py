@@ -114,28 +114,28 @@ def add_to(app: typer.Typer) -> None:
     app.command()(tools)
 
 
-def _config(given: dict[str, Any], text: str | None = None) -> Any:
+def _config(options: dict[str, Any], text: str | None = None) -> Any:
     """Return the config that a command's options describe."""
     from ..errors import InputError
     from .config import AgentConfig
     from .tools import standard_names
 
-    names = [name.strip() for each in given["tools"] or () for name in each.split(",") if name.strip()]
-    if given["default_tools"]:
+    names = [name.strip() for each in options["tools"] or () for name in each.split(",") if name.strip()]
+    if options["default_tools"]:
         if names:
             raise InputError("--default-tools adds all standard tools; give either it or --tools, not both")
         names = [*standard_names()]
     plain: dict[str, Any] = {
-        key: given.get(key)
+        key: options.get(key)
         for key in ("module", "model", "api_base", "name", "tool_mode", "sandbox", "as_agent", "policy", "subagents")
     }
     return AgentConfig(
         **plain,
         instructions=text,
-        tools=tuple(given["tool"] or ()),
+        tools=tuple(options["tool"] or ()),
         standard=tuple(names),
-        mcp=tuple(given["mcp"] or ()),
-        skills=tuple(str(each) for each in given["skill"] or ()),
-        capabilities=tuple(given["capability"] or ()),
-        workspace=str(given["workspace"] or "."),
+        mcp=tuple(options["mcp"] or ()),
+        skills=tuple(str(each) for each in options["skill"] or ()),
+        capabilities=tuple(options["capability"] or ()),
+        workspace=str(options["workspace"] or "."),
     )

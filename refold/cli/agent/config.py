@@ -64,9 +64,9 @@ class AgentConfig:
     workspace: str = "."
     folder: str = field(default_factory=lambda: str(Path.cwd()))
 
-    def path(self, given: str | Path) -> Path:
+    def path(self, path: str | Path) -> Path:
         """Return a path of the config; relative ones start in `folder`."""
-        return Path(self.folder, given)
+        return Path(self.folder, path)
 
     @property
     def is_elsewhere(self) -> bool:
@@ -91,23 +91,23 @@ class AgentConfig:
         known = {each.name for each in fields(cls)}
         if unknown := doc.keys() - known:
             raise InputError(f"the agent's {', '.join(sorted(unknown))}{why} is not known to this version of refold")
-        given: dict[str, Any] = {
+        members: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in doc.items()
         }
         plain = asdict(cls(folder=""))
-        for name, value in given.items():
+        for name, value in members.items():
             texts = value if isinstance(value, tuple) and isinstance(plain[name], tuple) else (value,)
             flag = isinstance(plain[name], bool)
             if not all(isinstance(each, bool if flag else str) for each in texts) or (
                 isinstance(plain[name], tuple) and not isinstance(value, tuple)
             ):
                 raise InputError(f"the agent's {name}{why} must be a value that refold writes there, got {value!r:.80}")
-        given["mcp"] = tuple(_MARK.sub(_from_environment, each) for each in given.get("mcp", ()))
-        return cls(**given)
+        members["mcp"] = tuple(_MARK.sub(_from_environment, each) for each in members.get("mcp", ()))
+        return cls(**members)
 
-    def over(self, **given: Any) -> Self:
+    def over(self, **changes: Any) -> Self:
         """Return the config with the given values, except None, over its own."""
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
 
 def without_secrets(command: str) -> str:

@@ -27,9 +27,9 @@ def resume_agent(made: Made, path: Path | RunRef, wanted: Resume, budget: Runtim
     request = wanted.request if wanted.value is not UNANSWERED else None
 
     async def work(agent: Agent) -> Trajectory:
-        given: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}
-        given |= {"without_files": wanted.without_files, "by": wanted.by}
-        return await agent.resume(_source(path), wanted.value, **given)
+        options: dict[str, Any] = {"request": request, "budget": budget, "on_divergence": wanted.on_divergence}
+        options |= {"without_files": wanted.without_files, "by": wanted.by}
+        return await agent.resume(_source(path), wanted.value, **options)
 
     options = {"durability": wanted.durability, "workspace": made.config.path(made.config.workspace)}
     earlier = Trace.load(path).records

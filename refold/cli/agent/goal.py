@@ -45,10 +45,10 @@ class RunLimits:
         config = made.config
         options: dict[str, Any] = {"traces": self.home, "durability": self.durability}
         options["workspace"] = config.path(config.workspace)
-        given = (made.agent.engine or {}).get("budget")
+        limits = (made.agent.engine or {}).get("budget")
         if self.budget:
-            given = replace(given, **self.budget) if given is not None and not isinstance(given, dict) else given
-            options["budget"] = {**given, **self.budget} if isinstance(given, dict) else given or self.budget
+            limits = replace(limits, **self.budget) if limits is not None and not isinstance(limits, dict) else limits
+            options["budget"] = {**limits, **self.budget} if isinstance(limits, dict) else limits or self.budget
         if self.seed is not None:
             options["seed"] = self.seed
         return options

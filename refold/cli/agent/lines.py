@@ -63,9 +63,9 @@ def event_lines(event: AgentEvent, width: int = _WIDTH, alone: bool = True) -> I
 def call_line(call: ToolCall, width: int = _WIDTH) -> Text:
     """Return a call as code, with secrets masked."""
     arguments = action_for(ToolCall.of(call.id, call.name, masked_arguments(call.arguments))).args
-    given = ", ".join(f"{clean(name)}={_argument(value, width // 2)}" for name, value in arguments.items())
+    listed = ", ".join(f"{clean(name)}={_argument(value, width // 2)}" for name, value in arguments.items())
     name = clean(call.name)
-    return Text("● ", "cyan").append(name, "bold cyan").append(brief(f"({given})", max(20, width - len(name) - 4)))
+    return Text("● ", "cyan").append(name, "bold cyan").append(brief(f"({listed})", max(20, width - len(name) - 4)))
 
 
 def result_lines(event: ToolEnd, width: int = _WIDTH, alone: bool = True) -> Iterator[Text]:
@@ -101,9 +101,9 @@ def _text_lines(text: str, style: str, width: int, tail: int = 0) -> Iterator[Te
             if number == head:
                 yield Text(f"    … {left_out:,} more lines", style)
             continue
-        shown = clean(line.rstrip())
-        shown = shown if len(shown) <= width - 4 else f"{shown[: width - 5]}…"
-        yield Text(("  → " if number == 0 else "    ") + shown, style)
+        cleaned = clean(line.rstrip())
+        cleaned = cleaned if len(cleaned) <= width - 4 else f"{cleaned[: width - 5]}…"
+        yield Text(("  → " if number == 0 else "    ") + cleaned, style)
 
 
 def _error_text(error: Exception | str) -> str:

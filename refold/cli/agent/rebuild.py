@@ -20,7 +20,7 @@ _WHY = " (the trace names it)"
 def recalled(
     trace: Trace,
     module: str | None,
-    found: Any = None,
+    loaded: Any = None,
     workspace: Path | None = None,
     *,
     trusted: Sequence[Path],
@@ -29,12 +29,12 @@ def recalled(
 ) -> Made:
     """Return the Agent of a trace, to resume, fork or verify it.
 
-    It is `found` if `module` is given. Otherwise it is rebuilt from the trace's config, with code from `trusted`
+    It is `loaded` if `module` is given. Otherwise it is rebuilt from the trace's config, with code from `trusted`
     folders only; `before` is called with the rows that describe the Agent, before any of its code is loaded. Verifying
     needs neither model nor server. Raises InputError if the Agent cannot be rebuilt.
     """
     if module is not None:
-        agent: Agent = found
+        agent: Agent = loaded
         if verifying:
             agent = agent.with_(tools=with_recorded(agent, trace), model=agent.model or _model_of(trace))
         return _placed(Made(agent, AgentConfig(module=module)), workspace)
@@ -69,16 +69,16 @@ def with_recorded(agent: Agent, trace: Trace) -> list[Any]:
         return agent.tools
     own = {tool.wire_name: tool for tool in agent.all_tools}
     state = recorded_state(trace)
-    found: dict[str, Tool[..., Any]] = {}
+    tools: dict[str, Tool[..., Any]] = {}
     for offered in (state.params.tools or ()) if state is not None else ():
         function = offered.function.to_dict()
         name = function["name"]
         if name in own:
-            found[name] = own.pop(name)
+            tools[name] = own.pop(name)
             continue
         description, schema = function.get("description") or "", function.get("parameters") or {}
-        found[name] = Tool(name=name, description=description, parameters_schema=schema, source="mcp")
-    return [*found.values(), *own.values()]
+        tools[name] = Tool(name=name, description=description, parameters_schema=schema, source="mcp")
+    return [*tools.values(), *own.values()]
 
 
 def recorded_state(trace: Trace) -> AgentState | None:

@@ -17,19 +17,19 @@ from .chat.session import ChatSession
 def list_tools(made: Made, as_json: bool) -> int:
     """List the tools, connecting MCP servers as for a run; return 0."""
     with hushed(Manner(as_json=as_json)), ChatSession(made, asks=False) as session:
-        found = offered(session.agent)
+        tools = offered(session.agent)
     if as_json:
-        write_json({"tools": [tool_json(tool) for tool in found]})
+        write_json({"tools": [tool_json(tool) for tool in tools]})
         return 0
     out = console()
-    if not found:
+    if not tools:
         say(
             out, Text("no tools; add some with --default-tools, --tools read,bash, --tool MODULE:NAME or --mcp COMMAND")
         )
-    for tool in found:
+    for tool in tools:
         say(out, *tool_lines(tool))
-    if found:
-        say(out, Text(count_text(len(found), "tool"), "dim"))
+    if tools:
+        say(out, Text(count_text(len(tools), "tool"), "dim"))
     return 0
 
 

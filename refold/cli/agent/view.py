@@ -30,7 +30,7 @@ from ..render.live import StatusLine, note
 from ..render.output import is_terminal, say
 from ..render.progress import Progress
 from ..render.text import brief, clean
-from .chat.shown_words import rest_of, sure_words
+from .chat.streamed_words import rest_of, sure_words
 from .lines import event_lines
 
 HEARTBEAT_SECONDS = 15.0
@@ -67,7 +67,7 @@ class AgentView:
             for event in self._projector.feed(record):
                 self._track(event)
         self._lock = threading.RLock()
-        self._held: list[Callable[[], None]] | None = None
+        self._queued: list[Callable[[], None]] | None = None
         self._mode = "api"
         self._generations: set[str] = set()
         self._streamed = False
@@ -91,7 +91,7 @@ class AgentView:
 
     def piece(self, delta: Delta) -> None:
         """Show a piece of an answer."""
-        if not delta.text or not self._is_shown():
+        if not delta.text or not self._is_displayed():
             return
         with self._lock:
             self._do(lambda: self._piece(delta.text))
@@ -103,7 +103,7 @@ class AgentView:
         """
         with self._lock:
             silent = time.monotonic() - self._last
-            if self._status is None and self._held is None and silent >= HEARTBEAT_SECONDS:
+            if self._status is None and self._queued is None and silent >= HEARTBEAT_SECONDS:
                 self._line(Text(f"  … still {self._doing()}", "dim"))
 
     @contextmanager
@@ -112,13 +112,13 @@ class AgentView:
         with self._lock:
             self._break()
             self._rest()
-            self._held = []
+            self._queued = []
         try:
             yield
         finally:
             with self._lock:
-                held, self._held = self._held or [], None
-                for show in held:
+                queued, self._queued = self._queued or [], None
+                for show in queued:
                     self._do(show)
 
     def close(self) -> None:
@@ -130,15 +130,15 @@ class AgentView:
     # records and events
 
     def _do(self, show: Callable[[], None]) -> None:
-        if self._held is not None:
-            self._held.append(show)
+        if self._queued is not None:
+            self._queued.append(show)
             return
         try:
             show()
         except OSError:
             self._do = lambda show: None  # type: ignore[method-assign]
 
-    def _is_shown(self) -> bool:
+    def _is_displayed(self) -> bool:
         try:
             return call_info().key in self._generations
         except NoRunError:
@@ -247,10 +247,10 @@ class AgentView:
         self._streamed = True
         self._answer_text += text
         self._last = time.monotonic()
-        shown = clean(text, lines=True)
-        self._out.file.write(shown)
+        cleaned = clean(text, lines=True)
+        self._out.file.write(cleaned)
         self._out.file.flush()
-        self._column = len(shown.rpartition("\n")[2]) + (0 if "\n" in shown else self._column)
+        self._column = len(cleaned.rpartition("\n")[2]) + (0 if "\n" in cleaned else self._column)
 
     def _break(self) -> None:
         """End a line of words."""

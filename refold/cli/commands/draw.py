@@ -36,14 +36,14 @@ _ARROWS = (
 
 def draw(path: str, target: str, budget: dict[str, Any], *, force: bool) -> int:
     """Write the diagram of the module or Agent at `path`."""
-    found = thing_at(path)
-    if is_agent(found):
-        limits = found.make_engine().budget
-        module = module_of(found)
+    loaded = thing_at(path)
+    if is_agent(loaded):
+        limits = loaded.make_engine().budget
+        module = module_of(loaded)
     else:
-        limits, module = RuntimeBudget(), as_module(found, path)
-    given = {name: getattr(limits, name) for name in RuntimeBudget.__dataclass_fields__} | budget
-    text = module_diagram(module, RuntimeBudget(**given), path)
+        limits, module = RuntimeBudget(), as_module(loaded, path)
+    values = {name: getattr(limits, name) for name in RuntimeBudget.__dataclass_fields__} | budget
+    text = module_diagram(module, RuntimeBudget(**values), path)
     if target == STDOUT:
         sys.stdout.write(text)
         return 0
@@ -98,8 +98,8 @@ def _signature(name: str, function: Callable[..., Any]) -> str:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return f"{name}(…)"
-    shown = [f"{_stars(each)}{each.name}" for each in parameters if each.name != "self"]
-    return f"{name}({', '.join(shown)})"
+    listed = [f"{_stars(each)}{each.name}" for each in parameters if each.name != "self"]
+    return f"{name}({', '.join(listed)})"
 
 
 def _stars(parameter: inspect.Parameter) -> str:

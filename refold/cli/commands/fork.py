@@ -59,10 +59,10 @@ def fork_trace(named: str, module: str | None, wanted: Fork, manner: Manner) -> 
     return tell_end(summary, manner)
 
 
-def read_edits(given: Sequence[str]) -> dict[str, Any]:
+def read_edits(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values in `/PATH=VALUE` texts: JSON, otherwise text."""
     edits: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         path, equals, value = text.partition("=")
         if not path.startswith("/") or not equals:
             raise InputError(

@@ -49,8 +49,8 @@ def serve_tools(target: str, http: str | None, name: str, workspace: Path | None
             return 128 + ended_by if ended_by else 0
         bound = stack.enter_context(_bound(*address))
         host, port = bound.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        print(f"refold: {len(server.wire_names)} tools at http://{shown}:{port}/mcp", file=sys.stderr, flush=True)
+        hostname = f"[{host}]" if ":" in host else host
+        print(f"refold: {len(server.wire_names)} tools at http://{hostname}:{port}/mcp", file=sys.stderr, flush=True)
         if not ip_address(host).is_loopback:
             print("refold: anyone who can reach this address can call the tools", file=sys.stderr, flush=True)
         serve_http(server, bound)
@@ -72,10 +72,10 @@ def tools_at(target: str) -> list[Any]:
             raise InputError(one_line(str(error))) from error
     if ":" not in target:
         return _of_module(target)
-    found = load_object(target, _is_tool, "tools")
-    if isinstance(found, ModuleType):
-        return _of_module(found.__name__)
-    return [made(found, target) if isinstance(found, type) else found]
+    loaded = load_object(target, _is_tool, "tools")
+    if isinstance(loaded, ModuleType):
+        return _of_module(loaded.__name__)
+    return [made(loaded, target) if isinstance(loaded, type) else loaded]
 
 
 def _of_module(name: str) -> list[Any]:

@@ -54,10 +54,10 @@ def refuse_arguments(trace: Trace) -> None:
 
     A trace has only their names, and a module made without them would behave differently in the same run.
     """
-    given = trace.header.get("arguments")
-    if isinstance(given, list) and given:
+    arguments = trace.header.get("arguments")
+    if isinstance(arguments, list) and arguments:
         named = clean(str(trace.header["module"]))
-        names = ", ".join(clean(str(each)) for each in given)
+        names = ", ".join(clean(str(each)) for each in arguments)
         raise InputError(
             f"run {trace.run_id} is of {named} made with {names}, and a trace does not keep their values; name an "
             f"instance, or a function that makes it: --module {named.partition(':')[0]}:make"
@@ -88,9 +88,9 @@ def runner_of(
         return load_module(named, " (the trace's header names it)")
     if before is not None and module is not None:
         before(module_rows(named, module))
-    found = thing_at(module) if module is not None else None
-    if module is not None and not is_agent(found):
-        return as_module(found, module)
+    loaded = thing_at(module) if module is not None else None
+    if module is not None and not is_agent(loaded):
+        return as_module(loaded, module)
     from ..agent.rebuild import recalled
 
-    return recalled(trace, module, found, workspace, trusted=trusted, verifying=verifying, before=before)
+    return recalled(trace, module, loaded, workspace, trusted=trusted, verifying=verifying, before=before)

@@ -106,11 +106,11 @@ class Going:
         return summary
 
 
-def budget_over(trace: Trace, given: dict[str, Any]) -> RuntimeBudget | None:
+def budget_over(trace: Trace, limits: dict[str, Any]) -> RuntimeBudget | None:
     """Return the run's budget with the given limits, or None without any."""
-    if not given:
+    if not limits:
         return None
     try:
-        return replace(RuntimeBudget(**trace.budget), **given)
+        return replace(RuntimeBudget(**trace.budget), **limits)
     except ValueError as error:
         raise InputError(str(error)) from None

@@ -106,10 +106,10 @@ def watched(
             result = work(observers)
             code = exit_code(result.stop_reason)
         except (KeyboardInterrupt, SystemExit) as stop:
-            given: RunResult | None = getattr(stop, "result", None)
-            if given is None:
+            cancelled: RunResult | None = getattr(stop, "result", None)
+            if cancelled is None:
                 raise
-            result, code = given, 130 if isinstance(stop, KeyboardInterrupt) else 143
+            result, code = cancelled, 130 if isinstance(stop, KeyboardInterrupt) else 143
     return RunSummary.of_result(result, code)
 
 
@@ -156,9 +156,9 @@ def hushed(manner: Manner) -> contextlib.AbstractContextManager[None]:
     return stdout_to_stderr() if manner.mute else contextlib.nullcontext()
 
 
-def module_path(task: Task, given: str | None) -> str:
-    """Return a task's MODULE:NAME: `given`, otherwise the one in its metadata."""
-    path = given if given is not None else task.metadata.get("module")
+def module_path(task: Task, named: str | None) -> str:
+    """Return a task's MODULE:NAME: `named`, otherwise the one in its metadata."""
+    path = named if named is not None else task.metadata.get("module")
     if path is None:
         raise InputError(
             f"task {task.id!r} names no module; give --module MODULE:NAME, or write metadata: {{module: …}} in it"

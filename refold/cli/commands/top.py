@@ -47,14 +47,14 @@ def watch_runs(place: str, *, once: bool, every: float, as_json: bool) -> int:
 def _show(runs: WatchedFolder, *, once: bool, every: float, as_json: bool) -> int:
     if can_ask() and not once and not as_json:
         _watch(runs, every)
-    found = runs.look()
+    standings = runs.look()
     if as_json:
-        write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in found]})
+        write_json({"at": time.time(), "runs": [each.to_dict(runs.url) for each in standings]})
     else:
         out = console()
-        say(out, _head(runs, found))
-        if found:
-            table(out, _HEADINGS, map(_cells, found), numbers=_NUMBERS, whole=[0])
+        say(out, _head(runs, standings))
+        if standings:
+            table(out, _HEADINGS, map(_cells, standings), numbers=_NUMBERS, whole=[0])
     return 0
 
 
@@ -67,12 +67,12 @@ def _watch(runs: WatchedFolder, every: float) -> NoReturn:
             time.sleep(every)
 
 
-def _screen(runs: WatchedFolder, found: Sequence[Standing], width: int, height: int) -> RenderableType:
+def _screen(runs: WatchedFolder, standings: Sequence[Standing], width: int, height: int) -> RenderableType:
     room = max(1, height - 4)
-    rows = [_screen_cells(each, width) for each in found[:room]]
+    rows = [_screen_cells(each, width) for each in standings[:room]]
     grid = one_line_grid(_HEADINGS, rows, _NUMBERS, _FROM, width)
-    more = Text(f"and {count_text(len(found) - room, 'run')} more", "dim") if len(found) > room else Text()
-    return Group(_head(runs, found), grid, more, Text("Ctrl-C quits", "dim"))
+    more = Text(f"and {count_text(len(standings) - room, 'run')} more", "dim") if len(standings) > room else Text()
+    return Group(_head(runs, standings), grid, more, Text("Ctrl-C quits", "dim"))
 
 
 def _screen_cells(each: Standing, width: int) -> list[Text]:
@@ -81,12 +81,12 @@ def _screen_cells(each: Standing, width: int) -> list[Text]:
     return [run_id, status if width >= _WIDE else status_text(each.status), *others]
 
 
-def _head(runs: WatchedFolder, found: Sequence[Standing]) -> Text:
-    if not found:
+def _head(runs: WatchedFolder, standings: Sequence[Standing]) -> Text:
+    if not standings:
         gone = None if runs.url else why_none(runs.folder, None)
         return Text(clean(gone) if gone else f"no traces in {clean(runs.url or str(runs.folder))} yet")
     counts: dict[str, int] = {}
-    for each in found:
+    for each in standings:
         counts[each.status] = counts.get(each.status, 0) + 1
     text = Text(f"{clean(runs.url or str(runs.folder))}  ", "bold")
     return text.append_text(Text("  ").join(status_text(name).append(f" {count}") for name, count in counts.items()))

@@ -28,20 +28,20 @@ def verify_traces(paths: Sequence[Path | RunRef], module: str | None, trust: Seq
     documents: list[dict[str, Any]] = []
     code = 0
     for path in paths:
-        found: list[Divergence] | None = None
+        divergences: list[Divergence] | None = None
         try:
             trace = load_trace(path)
-            found = _verified(trace, module, trust)
+            divergences = _verified(trace, module, trust)
             documents.append({"trace": str(path), "steps": trace.step_count})
-            documents[-1]["divergences"] = [each.to_dict() for each in found]
+            documents[-1]["divergences"] = [each.to_dict() for each in divergences]
         except RefoldError as error:
             if len(paths) == 1:
                 raise
             documents.append({"trace": str(path), "error": one_line(str(error))})
-        outcome = 1 if found else 0 if found is not None and trace.step_count else BAD_INPUT
+        outcome = 1 if divergences else 0 if divergences is not None and trace.step_count else BAD_INPUT
         code = 1 if 1 in (code, outcome) else max(code, outcome)
-        if not as_json and found is not None:
-            say(console(), *_report(path, trace, found))
+        if not as_json and divergences is not None:
+            say(console(), *_report(path, trace, divergences))
         elif not as_json:
             say(console(), Text(clean(f"{path}: {documents[-1]['error']}"), "red"))
     if as_json:
@@ -55,12 +55,12 @@ def _verified(trace: Trace, module: str | None, trust: Sequence[Path]) -> list[D
         return Engine(runner if isinstance(runner, AgentModule) else runner.agent.module()).verify(trace)
 
 
-def _report(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> Iterator[Text]:
-    if not found and not trace.step_count:
+def _report(path: Path | RunRef, trace: Trace, divergences: Sequence[Divergence]) -> Iterator[Text]:
+    if not divergences and not trace.step_count:
         yield Text(clean(f"{path}: nothing to verify, as it holds no committed step"), "yellow")
         return
     steps = count_text(trace.step_count, "step")
-    if not found:
+    if not divergences:
         older = _older_steps(trace)
         line = f"{path}: {count_text(trace.step_count - older, 'step')} verified: the code does what the trace recorded"
         line += "; tools were not run, their results are the recorded ones"
@@ -70,18 +70,19 @@ def _report(path: Path | RunRef, trace: Trace, found: Sequence[Divergence]) -> I
             )
         yield Text(clean(line), "green")
         return
-    for each in found:
+    for each in divergences:
         yield from _lines(each)
-    if found[-1].phase == "schema_version":
+    last = divergences[-1]
+    if last.phase == "schema_version":
         yield Text(
             clean(
-                f"{path}: its states have schema version {found[-1].expected} from step {found[-1].step} on, "
-                f"and the module's have {found[-1].actual}: they cannot run again; "
+                f"{path}: its states have schema version {last.expected} from step {last.step} on, "
+                f"and the module's have {last.actual}: they cannot run again; "
                 "`refold resume` and `refold fork` migrate them"
             )
         )
         return
-    count = count_text(len(found), "divergence")
+    count = count_text(len(divergences), "divergence")
     yield Text(
         clean(
             f"{path}: {count} in {steps}. {CAUSES} Use now(), rng(), new_id() or perform() in decide. If the module "

@@ -50,10 +50,10 @@ def _view_store(named: Sequence[str], traces: str, *, port: int | None, open_bro
     if "#" not in place and is_url(place):
         store, chosen, page = open_store(place, "read"), None, ""
     else:
-        found = find_run(place, traces)
-        assert isinstance(found, RunRef)
-        store, page = found.store, f"#/run/{quote(found.run_id, safe='')}"
-        chosen = partial(family_of, store, found.run_id)
+        run = find_run(place, traces)
+        assert isinstance(run, RunRef)
+        store, page = run.store, f"#/run/{quote(run.run_id, safe='')}"
+        chosen = partial(family_of, store, run.run_id)
     with closing(store), Mirror(store, chosen) as mirror:
         mirror.refresh()  # a store that cannot be read is reported here
         if len(mirror) == NEWEST:
@@ -103,8 +103,8 @@ def _view_files(
     ]  # a file that is not a trace is reported here, and not on the page
     page = f"#/run/{quote(runs[0], safe='')}" if len(runs) == 1 else ""
     above = [path.parent.with_name(path.parent.name.removesuffix(BRANCHES) + SUFFIX) for path in files]
-    shown = [*files, *(path for path in above if path.is_file() and path not in files)]
-    serve(roots.pop(), shown, port=port, page=page, open_browser=open_browser, modules=modules)
+    paths = [*files, *(path for path in above if path.is_file() and path not in files)]
+    serve(roots.pop(), paths, port=port, page=page, open_browser=open_browser, modules=modules)
     return 0
 
 

@@ -28,7 +28,7 @@ _AGENTS = "refold.modules.agent."
 """The start of the import paths of an Agent's module and state."""
 
 
-class _AskedError(Exception):
+class _QuestionError(Exception):
     """Stops the loading of a module before a question to the user."""
 
 
@@ -57,8 +57,8 @@ class CommandModules:
         """
         assert self.named is not None
         try:
-            found = thing_at(self.named)
-            return _AGENTS if is_agent(found) else import_path(as_module(found, self.named).state_class)
+            loaded = thing_at(self.named)
+            return _AGENTS if is_agent(loaded) else import_path(as_module(loaded, self.named).state_class)
         except RefoldError:
             return None
 
@@ -76,9 +76,9 @@ class CommandModules:
 
         def before(more: Sequence[Row]) -> None:
             rows.extend(more)
-            raise _AskedError
+            raise _QuestionError
 
-        with contextlib.suppress(_AskedError):
+        with contextlib.suppress(_QuestionError):
             runner_of(trace, None, self._trust, before=before)
         lines = [f"{label}: {text}" for label, text in [*rows, *pending_rows(trace)]]
         return "\n".join(["The trace names this, and anyone can write a trace:", *lines])
@@ -91,8 +91,8 @@ class CommandModules:
 class LoadedRunner:
     """Carries out actions on the runs of a module or an Agent."""
 
-    def __init__(self, found: "AgentModule[Any] | Made") -> None:
-        self._found = found
+    def __init__(self, runnable: "AgentModule[Any] | Made") -> None:
+        self._runnable = runnable
 
     def resume(self, path: Path, answers: Mapping[str, Any], without_files: bool, observer: Observer) -> None:
         """Resume a run."""
@@ -115,15 +115,15 @@ class LoadedRunner:
 
     def verify(self, trace: Trace) -> list[Divergence]:
         """Verify a run."""
-        found = self._found
-        return Engine(found if isinstance(found, AgentModule) else found.agent.module()).verify(trace)
+        runnable = self._runnable
+        return Engine(runnable if isinstance(runnable, AgentModule) else runnable.agent.module()).verify(trace)
 
-    def _do(self, action: str, given: tuple[Any, ...], options: dict[str, Any], **engine: Any) -> None:
-        found = self._found
-        if isinstance(found, AgentModule):
-            getattr(Engine(found, **engine), action)(*given, **options)
+    def _do(self, action: str, args: tuple[Any, ...], options: dict[str, Any], **engine: Any) -> None:
+        runnable = self._runnable
+        if isinstance(runnable, AgentModule):
+            getattr(Engine(runnable, **engine), action)(*args, **options)
             return
-        engine["workspace"] = found.config.path(found.config.workspace)
-        agent = found.agent.with_(engine={**(found.agent.engine or {}), **engine})
-        with found.scene():
-            anyio.run(partial(getattr(agent, action), *given, **options))
+        engine["workspace"] = runnable.config.path(runnable.config.workspace)
+        agent = runnable.agent.with_(engine={**(runnable.agent.engine or {}), **engine})
+        with runnable.scene():
+            anyio.run(partial(getattr(agent, action), *args, **options))

@@ -73,18 +73,18 @@ def find_runs(named: Sequence[str], traces: str, *, all: bool = False) -> list[T
 
     A folder or a store means its newest run, or with `all` every one.
     """
-    found: list[TracePlace] = []
+    runs: list[TracePlace] = []
     for each in named or [traces]:
         if is_url(each) and all and "#" not in each:
             store = open_store(each, "read")
-            found += [RunRef(store, row.run_id) for row in listed_runs(store)]
+            runs += [RunRef(store, row.run_id) for row in listed_runs(store)]
         elif is_url(each):
-            found.append(find_run(each, traces))
+            runs.append(find_run(each, traces))
         elif all and Path(each).is_dir():
-            found += sorted(Path(each).glob(f"*{SUFFIX}")) or [newest(Path(each))]
+            runs += sorted(Path(each).glob(f"*{SUFFIX}")) or [newest(Path(each))]
         else:
-            found.append(newest(Path(each)) if each == traces else find_run(each, traces))
-    return found
+            runs.append(newest(Path(each)) if each == traces else find_run(each, traces))
+    return runs
 
 
 def find_trace(named: str, traces: Path) -> Path:
@@ -127,15 +127,15 @@ def newest(folder: Path, unfinished: bool = False) -> Path:
     With `unfinished`, a run that has not completed is preferred. If there are several traces, report their number and
     the chosen one. Raises InputError if there is none.
     """
-    found = [row for row in list_traces(folder) if row.status != "corrupt"] if folder.is_dir() else []
-    if not found:
+    rows = [row for row in list_traces(folder) if row.status != "corrupt"] if folder.is_dir() else []
+    if not rows:
         raise InputError(f"there are no traces in {folder}; name a trace, or their folder with --traces")
-    left = [row for row in found if row.status != "completed"] if unfinished else []
-    chosen = folder / (left or found)[-1].file
-    if len(found) > 1:
+    left = [row for row in rows if row.status != "completed"] if unfinished else []
+    chosen = folder / (left or rows)[-1].file
+    if len(rows) > 1:
         which = "the newest that has not completed" if left else "the newest"
         name = clean(chosen.name.removesuffix(SUFFIX))
-        print(f"refold: {clean(str(folder))} holds {len(found)} runs; this is {which}, {name}", file=sys.stderr)
+        print(f"refold: {clean(str(folder))} holds {len(rows)} runs; this is {which}, {name}", file=sys.stderr)
     return chosen
 
 
@@ -146,8 +146,7 @@ def _in_store(store: TraceStore, run_id: str, unfinished: bool = False) -> RunRe
     """
     if run_id:
         if not store.has(run_id):
-            shown = f"`refold trace ls {store.url}` lists the runs"
-            raise InputError(f"there is no run {run_id} in {store.url}; {shown}")
+            raise InputError(f"there is no run {run_id} in {store.url}; `refold trace ls {store.url}` lists the runs")
         return RunRef(store, run_id)
     first = next(listed_runs(store), None)
     if first is None:

@@ -93,9 +93,9 @@ class _Form:
 
     def _choice(self, listed: list[Any], label: str, default: Any, optional: bool) -> Any:
         for number, value in enumerate(listed, 1):
-            shown = clean(value) if isinstance(value, str) else value_text(value)
-            shown = "no answer" if value is None else shown
-            self.out.print(Text(f"  {number:>2}  ", "bold").append(shown), soft_wrap=True)
+            text = clean(value) if isinstance(value, str) else value_text(value)
+            text = "no answer" if value is None else text
+            self.out.print(Text(f"  {number:>2}  ", "bold").append(text), soft_wrap=True)
         typed = self._ask(label or "Which?", f"1 to {len(listed)}", default, optional)
         if not typed:
             return self._left(default, optional)

@@ -22,23 +22,23 @@ def load_module(path: str, why: str = "") -> AgentModule[Any]:
     return as_module(thing_at(path, why), path, why)
 
 
-def as_module(found: Any, path: str, why: str = "") -> AgentModule[Any]:
-    """Return `found` at `path`; raises InputError if it is no AgentModule."""
-    if isinstance(found, AgentModule):
-        return found
-    if is_agent(found):
+def as_module(loaded: Any, path: str, why: str = "") -> AgentModule[Any]:
+    """Return `loaded` at `path`; raises InputError if it is no AgentModule."""
+    if isinstance(loaded, AgentModule):
+        return loaded
+    if is_agent(loaded):
         raise InputError(f"{path} is an Agent{why}; give it a goal with: refold agent --module {path} GOAL")
     offers = _offers(_module_of(path), path.partition(":")[2], _is_module_class, "AgentModules")
     raise InputError(f"{path} is not an AgentModule{why}; {offers}")
 
 
-def is_agent(found: Any) -> bool:
+def is_agent(loaded: Any) -> bool:
     """Return whether the object is an Agent."""
-    return _is_agent_class(type(found))
+    return _is_agent_class(type(loaded))
 
 
-def _is_agent_class(found: type) -> bool:
-    return any(f"{cls.__module__}.{cls.__name__}" == _AGENT for cls in found.__mro__)
+def _is_agent_class(kind: type) -> bool:
+    return any(f"{cls.__module__}.{cls.__name__}" == _AGENT for cls in kind.__mro__)
 
 
 def thing_at(path: str, why: str = "") -> Any:
@@ -48,12 +48,12 @@ def thing_at(path: str, why: str = "") -> Any:
     says where the path comes from, for error messages. Raises InputError if nothing is there, or if importing or
     calling fails.
     """
-    found = load_object(path, _is_module_class, "AgentModules", why)
-    if isinstance(found, AgentModule) or is_agent(found) or not callable(found):
-        return found
-    if isinstance(found, type) and not issubclass(found, AgentModule) and not _is_agent_class(found):
-        return found
-    return made(found, path)
+    loaded = load_object(path, _is_module_class, "AgentModules", why)
+    if isinstance(loaded, AgentModule) or is_agent(loaded) or not callable(loaded):
+        return loaded
+    if isinstance(loaded, type) and not issubclass(loaded, AgentModule) and not _is_agent_class(loaded):
+        return loaded
+    return made(loaded, path)
 
 
 def importable(path: str) -> str:
@@ -83,12 +83,12 @@ def load_object(path: str, fits: Callable[[Any], bool], plural: str, why: str = 
             "into a file, and name it: --module FILE.py:NAME"
         )
     module = _module_of(path, why)
-    found: Any = module
+    loaded: Any = module
     for part in qualname.split("."):
-        if not hasattr(found, part):
+        if not hasattr(loaded, part):
             raise InputError(f"{name} has no {qualname!r}{why}; {_offers(module, qualname, fits, plural)}")
-        found = getattr(found, part)
-    return found
+        loaded = getattr(loaded, part)
+    return loaded
 
 
 def made(make: Callable[[], Any], path: str) -> Any:

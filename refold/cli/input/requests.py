@@ -66,7 +66,7 @@ def deadline_text(deadline: float, now: float | None = None) -> str:
 def _detail_rows(details: Any) -> Iterator[tuple[str, Text]]:
     if isinstance(details, Mapping) and details:
         for name, value in details.items():
-            shown = clean(value, lines=True) if isinstance(value, str) else value_text(value)
-            yield brief(str(name), 20), Text(cut(shown, LONG), "dim")
+            text = clean(value, lines=True) if isinstance(value, str) else value_text(value)
+            yield brief(str(name), 20), Text(cut(text, LONG), "dim")
     elif details is not None:
         yield "about", Text(cut(value_text(details), LONG), "dim")

@@ -18,5 +18,5 @@ def run_ids(folder: str, start: str) -> list[str]:
         names = os.listdir(folder)
     except OSError:
         return []
-    found = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
-    return sorted(each for each in found if each.startswith(start) and _PLAIN.fullmatch(each))
+    ids = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+    return sorted(each for each in ids if each.startswith(start) and _PLAIN.fullmatch(each))

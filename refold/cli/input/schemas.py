@@ -54,13 +54,13 @@ def choices(schema: Schema, root: Schema) -> list[Any] | None:
         return list(schema["enum"])
     if "const" in schema:
         return [schema["const"]]
-    found: list[Any] = []
+    values: list[Any] = []
     for each in _alternatives(schema):
         below = [None] if resolved(each, root).get("type") == "null" else choices(each, root)
         if below is None:
             return None
-        found += [value for value in below if value not in found]
-    return found or None
+        values += [value for value in below if value not in values]
+    return values or None
 
 
 def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
@@ -81,9 +81,9 @@ def or_nothing(schema: Schema, root: Schema) -> tuple[Schema, bool]:
 
 def titled(schema: Schema) -> list[Schema]:
     """Return the alternatives, if each has a title of its own."""
-    found = _alternatives(schema)
-    titles = {each["title"] for each in found if isinstance(each.get("title"), str)}
-    return list(found) if len(titles) == len(found) else []
+    alternatives = _alternatives(schema)
+    titles = {each["title"] for each in alternatives if isinstance(each.get("title"), str)}
+    return list(alternatives) if len(titles) == len(alternatives) else []
 
 
 def fields(schema: Schema) -> Mapping[str, Schema]:
@@ -106,8 +106,8 @@ def described(schema: Schema | None, root: Schema | None = None) -> str:
     root = schema if root is None else root
     listed = choices(schema, root)
     if listed is not None:
-        shown = " or ".join(value_text(value) for value in listed[:_MANY])
-        return brief(shown, 100) if len(listed) <= _MANY else f"one of {len(listed)}: {brief(shown, 100)}, …"
+        text = " or ".join(value_text(value) for value in listed[:_MANY])
+        return brief(text, 100) if len(listed) <= _MANY else f"one of {len(listed)}: {brief(text, 100)}, …"
     schema, empty = or_nothing(schema, root)
     return _plainly(schema, root) + (", or nothing" if empty else "")
 
@@ -139,18 +139,18 @@ def _document(schema: Schema, root: Schema) -> str:
 
 
 def _alternatives(schema: Schema) -> Sequence[Schema]:
-    found = schema.get("anyOf") or schema.get("oneOf") or ()
-    if not isinstance(found, Sequence):
+    alternatives = schema.get("anyOf") or schema.get("oneOf") or ()
+    if not isinstance(alternatives, Sequence):
         return ()
-    return [each for each in found if isinstance(each, Mapping) and each.get("deprecated") is not True]
+    return [each for each in alternatives if isinstance(each, Mapping) and each.get("deprecated") is not True]
 
 
 def _pointed(root: Schema, reference: str) -> Any:
     """Return the part of a schema at `#/a/b`, or None."""
     if not reference.startswith("#/"):
         return root if reference == "#" else None
-    found: Any = root
+    part: Any = root
     for token in reference[2:].split("/"):
         name = token.replace("~1", "/").replace("~0", "~")
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+        part = part.get(name) if isinstance(part, Mapping) else None
+    return part

@@ -18,10 +18,10 @@ def is_task_file(text: str) -> bool:
     return text.lower().endswith(TASK_FILES)
 
 
-def read_inputs(given: Sequence[str]) -> dict[str, Any]:
+def read_inputs(texts: Sequence[str]) -> dict[str, Any]:
     """Return the inputs in `KEY=VALUE` texts: JSON, otherwise text."""
     inputs: dict[str, Any] = {}
-    for text in given:
+    for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise InputError(f"--input {text!r} is not KEY=VALUE; write for example --input size=3 or --input name=Ada")
@@ -53,10 +53,10 @@ def read_tasks(
             raise InputError(f"{target} holds its own objective; omit {objective!r}")
         tasks = load_tasks(target)
         if only is not None:
-            found = [task for task in tasks if task.id == only]
-            if not found:
+            matching = [task for task in tasks if task.id == only]
+            if not matching:
                 raise InputError(f"{target} has no task {only!r}; its tasks are {', '.join(t.id for t in tasks)}")
-            tasks = found
+            tasks = matching
     else:
         if objective is None:
             named = target if ":" in target else f"{target}:NAME"

@@ -90,13 +90,13 @@ def status_lines(progress: Progress, now: float, width: int) -> Iterator[Rendera
             style = "yellow" if used >= 0.8 * limit else "green"
             width_of_bar = min(_BAR, max(4, width - 36))
             bar = ProgressBar(limit, used, width_of_bar, complete_style=style, finished_style="red")
-            shown = text.format(seconds_text(limit) if name == "time" else limit)
-            grid.add_row(Text(f"  {name}", "dim"), bar, Text(shown, no_wrap=True))
+            label = text.format(seconds_text(limit) if name == "time" else limit)
+            grid.add_row(Text(f"  {name}", "dim"), bar, Text(label, no_wrap=True))
     yield grid
     if paths := progress.last_changed:
         more = f" and {len(paths) - _PATHS} more" if len(paths) > _PATHS else ""
-        shown = "  ".join(brief(path, 40) for path in paths[:_PATHS]) + more
-        line = Text("  changed  ", "dim", no_wrap=True).append(shown)
+        label = "  ".join(brief(path, 40) for path in paths[:_PATHS]) + more
+        line = Text("  changed  ", "dim", no_wrap=True).append(label)
         line.truncate(max(8, width), overflow="ellipsis")
         yield line
 

@@ -47,4 +47,4 @@ def _lines(title: str, boxes: Iterable[Box], arrows: Iterable[tuple[str, str, st
 
 def _escaped(text: str) -> str:
     """Return text as Mermaid's entities, so that none of it is syntax."""
-    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", clean(text))
+    return _SPECIAL.sub(lambda match: f"#{ord(match[0])};", clean(text))

@@ -16,7 +16,7 @@ from rich.text import Text
 from ...traces.printable import printable, printable_json
 from .line_breaks import hanging
 
-_HELD = 2**20
+_MAX_IN_MEMORY = 2**20
 """The bytes of a JSON list that are kept in memory. Beyond it, the list goes to a temporary file."""
 _CELL = 36
 """The width up to which a cell of a one-line table is not narrowed, except in the last column."""
@@ -73,13 +73,13 @@ def write_json_list(head: Mapping[str, Any], name: str, items: Iterable[Any]) ->
 
     Items are made and written one by one, so that only one is in memory. If making an item raises, nothing is written.
     """
-    with SpooledTemporaryFile(_HELD) as kept:
+    with SpooledTemporaryFile(_MAX_IN_MEMORY) as kept:
         kept.write(_json(head)[:-1] + b"," + _json(name) + b":[")
         for number, item in enumerate(items):
             kept.write(b"," * (number > 0) + _json(item))
         kept.write(b"]}\n")
         kept.seek(0)
-        _write(iter(lambda: kept.read(_HELD), b""))
+        _write(iter(lambda: kept.read(_MAX_IN_MEMORY), b""))
 
 
 def _json(value: Any) -> bytes:
@@ -113,10 +113,10 @@ def table(
     `numbers` are the right-aligned columns. They and the `whole` ones are not narrowed: in a terminal without room for
     them, each row is a paragraph.
     """
-    found = [[Text(heading, "bold") for heading in headings], *([_safe(cell) for cell in row] for row in rows)]
-    widths = [max(row[number].cell_len for row in found) for number in range(len(headings))]
+    lines = [[Text(heading, "bold") for heading in headings], *([_safe(cell) for cell in row] for row in rows)]
+    widths = [max(row[number].cell_len for row in lines) for number in range(len(headings))]
     if not is_terminal():
-        for row in found:
+        for row in lines:
             cells = [cell.plain.rjust(width) if number in numbers else cell.plain.ljust(width)
                      for number, (cell, width) in enumerate(zip(row, widths, strict=True))]  # fmt: skip
             out.file.write("  ".join(cells).rstrip() + "\n")
@@ -124,16 +124,16 @@ def table(
     fixed = {*numbers, *whole}
     least = [width if number in fixed else min(width, _LEGIBLE) for number, width in enumerate(widths)]
     if sum(least) + 2 * (len(least) - 1) > out.width:
-        for row in found[1:]:
+        for row in lines[1:]:
             _print_stacked(out, headings, row)
         return
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for number, heading in enumerate(found[0]):
+    for number, heading in enumerate(lines[0]):
         grid.add_column(
             heading, justify="right" if number in numbers else "left", no_wrap=number in fixed, overflow="fold",
             min_width=least[number],
         )  # fmt: skip
-    for row in found[1:]:
+    for row in lines[1:]:
         grid.add_row(*row)
     out.print(grid)
 
@@ -175,8 +175,8 @@ def _print_stacked(out: Console, headings: Sequence[str], cells: Sequence[Text])
 
 def _safe(line: Text) -> Text:
     """Return a line without control characters; if it had some, without colours."""
-    shown = printable(line.plain, lines=True)
-    return line if shown == line.plain else Text(shown)
+    plain = printable(line.plain, lines=True)
+    return line if plain == line.plain else Text(plain)
 
 
 def _print(out: Console, line: Text) -> None:

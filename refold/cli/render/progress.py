@@ -42,7 +42,7 @@ class Progress:
     """The paths that the last step changed: those of `Step.changes`, or of the patch if the run's first state is
     unknown."""
     _document: Any = None
-    _asked: set[str] = field(default_factory=set)
+    _requested: set[str] = field(default_factory=set)
     _errors: dict[int, str | None] = field(default_factory=dict)
     _earlier: float = 0.0
     _began: float = 0.0
@@ -98,9 +98,9 @@ class Progress:
             self._errors[record.seq] = None if error is None else f"{error.get('type')}: {error.get('message')}"
             self._use(record.get("usage") or {})
         elif record.kind == "wait":
-            self._asked.update(request["id"] for request in record["requests"])
+            self._requested.update(request["id"] for request in record["requests"])
         elif record.kind == "input":
-            self._asked.difference_update(record["answers"])
+            self._requested.difference_update(record["answers"])
             self._earlier -= record.get("waited") or 0.0
         elif record.kind == "commit":
             done = self._commit(record)
@@ -122,8 +122,8 @@ class Progress:
 
     def doing(self) -> str:
         """Return the run's current work in a few words."""
-        if self._asked:
-            return f"waiting for {'an answer' if len(self._asked) == 1 else f'{len(self._asked)} answers'}"
+        if self._requested:
+            return f"waiting for {'an answer' if len(self._requested) == 1 else f'{len(self._requested)} answers'}"
         if self.open_calls:
             names = list(self.open_calls.values())
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -159,7 +159,7 @@ class Progress:
         done = Done(record.step, self.decision or {}, errors, len(self.last_changed), took, self._step_tokens)
         self.steps, self.decision = record.step + 1, None
         self._errors.clear()
-        self._asked.clear()
+        self._requested.clear()
         self._step_began, self._step_tokens = record.at, 0
         return done
 

@@ -37,25 +37,25 @@ def step_lines(step: Step, full: bool = False, hint: str = "") -> Iterator[Text]
     limit = None if full else LONG
     yield from _decision_lines(step, limit, hint)
     yield from _observation_lines(step, limit, hint)
-    shown = [
+    effects = [
         effect
         for effect in step.effects
         if not step.committed or effect.action is None or effect.children or effect.open or effect.cancelled
     ]
-    if shown:
+    if effects:
         yield Text("effects", "bold").append("" if step.committed else "  recorded, but not part of any state", "dim")
-        for effect in shown:
-            yield from _effect_lines(effect, 1, limit, hint, shown=step.committed)
+        for effect in effects:
+            yield from _effect_lines(effect, 1, limit, hint, is_listed=step.committed)
     if step.events:
         yield Text("events", "bold")
         for event in step.events:
             yield Text(f"    {clean(event['name'])}  {cut(value_text(event['data']), limit, hint)}")
     if step.committed:
         yield Text("changes", "bold")
-        shown_changes = step.changes if limit is None else step.changes[:MOST_CHANGES]
-        for change in shown_changes:
+        listed_changes = step.changes if limit is None else step.changes[:MOST_CHANGES]
+        for change in listed_changes:
             yield from change_lines(change, limit, hint)
-        if more := len(step.changes) - len(shown_changes):
+        if more := len(step.changes) - len(listed_changes):
             yield Text(f"  … {more:,} more changes{'; ' if hint else ''}{hint}", "dim")
 
 
@@ -137,10 +137,10 @@ def _expired(step: Step) -> bool:
     return any(request.get("kind") == "wait" and request["id"] in passed for request in requests)
 
 
-def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, shown: bool = False) -> Iterator[Text]:
+def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, is_listed: bool = False) -> Iterator[Text]:
     """Yield an effect and the effects inside it.
 
-    With `shown`, its result is omitted, because it is among the step's results already.
+    With `is_listed`, its result is omitted, because it is among the step's results already.
     """
     line = Text("    " * depth).append(f"{effect.phase}  " if depth == 1 else "", "dim")
     line.append(effect_text(effect.name, effect.args, None if limit is None else SHORT, hint))
@@ -152,7 +152,7 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, show
         line.append("  cancelled", "magenta")
     elif effect.error is not None:
         line.append(f"  {clean(str(effect.error.get('type')))}: {clean(str(effect.error.get('message')))}", "red")
-    elif effect.action is None or not shown:
+    elif effect.action is None or not is_listed:
         line.append("  → ", "dim").append(cut(value_text(effect.result), limit, hint))
     if effect.seconds is not None:
         line.append(f"  {seconds_text(effect.seconds)}", "dim")

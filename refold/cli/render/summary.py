@@ -97,9 +97,9 @@ class RunSummary:
         """Return where the error was raised: step, phase, line."""
         if self.error is None:
             return ""
-        found = [] if self.error.get("phase") is None else [f"step {self.error.get('step')}, {self.error['phase']}"]
+        places = [] if self.error.get("phase") is None else [f"step {self.error.get('step')}, {self.error['phase']}"]
         theirs = own_frames(self.error.get("traceback") or "")
-        return ", ".join([*found, *(f"{frame.file}:{frame.line}" for frame in theirs[-1:])])
+        return ", ".join([*places, *(f"{frame.file}:{frame.line}" for frame in theirs[-1:])])
 
     def replay_command(self) -> str | None:
         """Return the command that steps through the run."""

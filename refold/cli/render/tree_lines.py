@@ -26,9 +26,9 @@ def kin_text(kin: Kin) -> Text:
     return joined(Text(clean(kin.run_id), "bold"), *_standing(kin))
 
 
-def ancestor_lines(found: FamilyTree) -> Iterator[Text]:
+def ancestor_lines(family_tree: FamilyTree) -> Iterator[Text]:
     """Yield the run's ancestors, each with where the next one started."""
-    for kin, next_one in pairwise([*found.ancestors, found.run]):
+    for kin, next_one in pairwise([*family_tree.ancestors, family_tree.run]):
         yield joined(Text("from", "dim"), kin_text(kin), Text(_left(next_one), "dim"))
 
 
@@ -132,11 +132,11 @@ def _left(kin: Kin) -> str:
 def _strategy(strategy: Mapping[str, Any] | None) -> str:
     if strategy is None:
         return "branch"
-    given = ", ".join(
+    options = ", ".join(
         f"{clean(name)}={brief(value_text(value), 20)}"
         for name, value in strategy.items()
         if name != "name" and value is not None
     )
     return brief(
-        f"{clean(str(strategy.get('name')))}({given})" if given else clean(str(strategy.get("name"))), SHORT * 2
+        f"{clean(str(strategy.get('name')))}({options})" if options else clean(str(strategy.get("name"))), SHORT * 2
     )

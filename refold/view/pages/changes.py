@@ -65,10 +65,10 @@ class _Making:
         if self.count > _MOST:
             self.more += 1
             return None
-        shown = new if new is not ABSENT else old
+        value = new if new is not ABSENT else old
         change: Json = {"key": pair.key} if level else {}
         kind = "add" if old is ABSENT else "remove" if new is ABSENT else "replace"
-        change |= {"path": path, "change": kind, "kind": _kind(shown), "size": _size(shown)}
+        change |= {"path": path, "change": kind, "kind": _kind(value), "size": _size(value)}
         if old is not ABSENT:
             change["old"] = self._nodes.node(old, self._old_at + old_path)
             change["by"] = last_writer(writers)
@@ -80,7 +80,7 @@ class _Making:
         self, members: Iterable[Pair | int], pair: Pair, old_path: str, path: str, writers: Writers, level: int
     ) -> Json | None:
         children: list[Json] = []
-        same, found = 0, False
+        same, has_changes = 0, False
         for member in members:
             if isinstance(member, int):
                 same += member
@@ -94,7 +94,7 @@ class _Making:
                 level + 1,
             )
             if child is not None:
-                found = True
+                has_changes = True
                 if same:
                     children.append({"unchanged": same})
                 children.append(child)
@@ -102,8 +102,8 @@ class _Making:
             elif self.count == before:
                 same += 1
             else:
-                found = True
-        if not found:
+                has_changes = True
+        if not has_changes:
             return None
         if same:
             children.append({"unchanged": same})

@@ -19,7 +19,7 @@ from ...traces.index.indexed import IndexedTrace
 from ...traces.json_patch.fold import patched
 from ...traces.step import reported_error
 from .nodes import NAME, Json, Nodes, clip, error_json
-from .open_requests import asked_in
+from .open_requests import requests_in
 from .step import children
 
 _STEPS = 200
@@ -105,14 +105,14 @@ class _Writing:
         system = document.get("system") if isinstance(document, dict) else None
         listed = messages.messages_of(document)
         places = {id(each): f"s:0:/messages/{i}" for i, each in enumerate(listed)}
-        said, more = self.said(listed, places, [])
+        entries, more = self.entries(listed, places, [])
         if isinstance(system, dict):
-            said.insert(0, self.message(system, "s:0:/system", {}, {}, {}))
+            entries.insert(0, self.message(system, "s:0:/system", {}, {}, {}))
         at = self.trace.header.at
         return {
             "k": -1,
             "at": at,
-            "messages": said,
+            "messages": entries,
             "more": more,
             "compacted": 0,
             "asked": [],
@@ -130,19 +130,19 @@ class _Writing:
             last += 1
         added = after[first : len(after) - last]
         places = {id(each): f"s:{k + 1}:/messages/{first + i}" for i, each in enumerate(added)}
-        said, more = self.said(added, places, records)
+        entries, more = self.entries(added, places, records)
         return {
             "k": k,
             "at": next((record.at for record in records if record.kind not in ("snapshot", "resume", "end")), None),
-            "messages": said,
+            "messages": entries,
             "more": more,
             "compacted": len(before) - first - last,
-            "asked": asked_in(records, self.nodes, k),
+            "asked": requests_in(records, self.nodes, k),
             "children": children(self.folder, records),
             "error": self._error(k, records),
         }
 
-    def said(
+    def entries(
         self, several: Sequence[Any], places: Mapping[int, str], records: Sequence[Record]
     ) -> tuple[list[Json], int]:
         """Return messages, and how many more there are.
@@ -155,10 +155,10 @@ class _Writing:
         alone = [each for each in several if id(each) not in inside]
         done, used = self._done(records), _usage(records)
         few, more = self._few(alone)
-        found = [
+        entries = [
             self.message(messages.message_of(each), _place(each, places), answers, places, done, used) for each in few
         ]
-        return found, more
+        return entries, more
 
     def _few(self, several: Sequence[Any]) -> tuple[Sequence[Any], int]:
         """Return as many items as fit, and the number of others."""
@@ -234,8 +234,8 @@ class _Writing:
         if type(size) is not int or not 0 <= size <= _LARGEST_IMAGE * 3 // 4 - 100:
             return {"url": None, "bytes": size if type(size) is int else 0}
         data = self._blobs.raw(digest, size)
-        shown = _image("" if data is None else f"data:{kind};base64,{b64encode(data).decode()}")
-        return {**shown, "bytes": size}
+        picture = _image("" if data is None else f"data:{kind};base64,{b64encode(data).decode()}")
+        return {**picture, "bytes": size}
 
     def _call(
         self, call: messages.MessageCall, answers: Mapping[str, Any], places: Mapping[int, str], done: _Done
@@ -256,8 +256,8 @@ class _Writing:
                 output = self.nodes.node(rest) if rest else None
             else:
                 output = self.nodes.node(body, place)
-            told = messages.metadata_of(answer).get("error")
-            error = clip(messages.as_text(told)) if told is not None else None
+            reported = messages.metadata_of(answer).get("error")
+            error = clip(messages.as_text(reported)) if reported is not None else None
         return {
             "id": clip(call.id, NAME),
             "name": clip(call.name, NAME),
@@ -271,13 +271,13 @@ class _Writing:
 
     def _done(self, records: Sequence[Record]) -> dict[str, _Done]:
         """Return the end of each call, by the call's id."""
-        found: dict[str, _Done] = {}
+        by_action: dict[str, _Done] = {}
         by_intent: dict[int, _Done] = {}
         for record in records:
             if record.kind == "intent":
                 action = record.get("action")
                 if isinstance(action, str):
-                    by_intent[record.seq] = found.setdefault(action, _Done())
+                    by_intent[record.seq] = by_action.setdefault(action, _Done())
                 above = by_intent.get(record.get("parent", -1))
                 if above is not None:
                     for child in children_of(record):
@@ -286,11 +286,11 @@ class _Writing:
                 done = by_intent.get(record["intent"])
                 if done is not None and not done.ended:
                     done.ended, done.seconds = True, record.get("seconds")
-                    told = reported_error(record.get("result"))
-                    if told is None and record.get("error") is not None:
-                        told = (record["error"]["type"], record["error"]["message"])
-                    done.error = None if told is None else clip(f"{told[0]}: {told[1]}")
-        return found
+                    reported = reported_error(record.get("result"))
+                    if reported is None and record.get("error") is not None:
+                        reported = (record["error"]["type"], record["error"]["message"])
+                    done.error = None if reported is None else clip(f"{reported[0]}: {reported[1]}")
+        return by_action
 
     def _error(self, k: int, records: Sequence[Record]) -> Json | None:
         """Return the error of a step, or None.
@@ -305,8 +305,8 @@ class _Writing:
             error = end.get("error")
             if error is not None and k == self.trace.count - (self.trace.open_facts() is None):
                 return error_json(error)
-        asked = [record for record in records if record.kind == "intent" and record.get("name") == "generate"]
-        seqs = {record.seq for record in asked}
+        generations = [record for record in records if record.kind == "intent" and record.get("name") == "generate"]
+        seqs = {record.seq for record in generations}
         ends = [record for record in records if record.kind == "outcome" and record["intent"] in seqs]
         error = ends[-1].get("error") if ends else None
         return None if error is None else error_json(error)
@@ -319,8 +319,8 @@ def _place(message: Any, places: Mapping[int, str]) -> str | None:
 
 def _image(url: str) -> Json:
     """Return a picture: its URL only if that holds the picture itself."""
-    shown = url if len(url) <= _LARGEST_IMAGE and _IMAGE.fullmatch(url) else None
-    return {"url": shown, "bytes": len(url.partition(",")[2]) * 3 // 4 if url.startswith("data:") else 0}
+    inline = url if len(url) <= _LARGEST_IMAGE and _IMAGE.fullmatch(url) else None
+    return {"url": inline, "bytes": len(url.partition(",")[2]) * 3 // 4 if url.startswith("data:") else 0}
 
 
 def _usage(records: Sequence[Record]) -> Json | None:

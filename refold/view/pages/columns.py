@@ -49,19 +49,19 @@ def columns(trace: IndexedTrace, first: int, stop: int, count: int) -> Json:
         first, stop = max(0, min(first, total)), max(0, min(stop, total))
         steps = max(0, stop - first)
         n = min(count, steps)
-        found: Json = {"from": first, "to": stop, "n": n, **{name: [] for name in _NAMES}, "mode": ""}
+        columns: Json = {"from": first, "to": stop, "n": n, **{name: [] for name in _NAMES}, "mode": ""}
         if not n:
-            return found
+            return columns
         rows, last = _columns(trace, first, min(stop, trace.count), steps, n)
         # A column covers the steps up to the next column's first one.
         by_column = {row[0]: row[1:] for row in rows}
         if open_ is not None and stop > trace.count:
             by_column[last] = _with_open(by_column.get(last), open_)
         for name, values in zip(_NAMES, zip(*by_column.values(), strict=True), strict=False):
-            found[name] = list(values)
-        found["mode"] = "".join(RARE[row[7]] for row in by_column.values())
-        found["n"] = len(by_column)
-        return found
+            columns[name] = list(values)
+        columns["mode"] = "".join(RARE[row[7]] for row in by_column.values())
+        columns["n"] = len(by_column)
+        return columns
 
 
 def _columns(trace: IndexedTrace, first: int, stop: int, steps: int, n: int) -> tuple[list[tuple[Any, ...]], int]:
@@ -130,6 +130,6 @@ def growth(trace: IndexedTrace, most: int) -> list[tuple[int, int, int, str]]:
 def failing_steps(trace: IndexedTrace, most: int) -> list[int]:
     """Return the first steps with errors."""
     which = _OF_BLOCKS.format(which="AND errors > 0 ORDER BY block")
-    asked = f"SELECT k FROM steps WHERE trace = :trace AND errors > 0 AND {which} ORDER BY k LIMIT :most"
-    found = trace.query(asked, most=most)
-    return [k for (k,) in found]
+    sql = f"SELECT k FROM steps WHERE trace = :trace AND errors > 0 AND {which} ORDER BY k LIMIT :most"
+    rows = trace.query(sql, most=most)
+    return [k for (k,) in rows]

@@ -33,17 +33,17 @@ def history(trace: IndexedTrace, path: str, offset: int, seconds: float = float(
     """
     tokens = tokens_of(path)
     if offset:
-        found = _History(tokens, offset)  # later pages are read from the beginning: nobody keeps all entries
-        found.read(trace, float("inf"))
-        return found.answer(trace, path)
-    found = _kept(trace, path, tokens)
-    with found.lock:
+        entries = _History(tokens, offset)  # later pages are read from the beginning: nobody keeps all entries
+        entries.read(trace, float("inf"))
+        return entries.answer(trace, path)
+    entries = _kept(trace, path, tokens)
+    with entries.lock:
         try:
-            found.read(trace, time.monotonic() + seconds)
+            entries.read(trace, time.monotonic() + seconds)
         except Exception:
             _forget(trace, path)  # half of a patch may be applied
             raise
-        return found.answer(trace, path)
+        return entries.answer(trace, path)
 
 
 _histories: WeakKeyDictionary[IndexedTrace, OrderedDict[str, "_History"]] = WeakKeyDictionary()
@@ -53,11 +53,11 @@ _keeping = threading.Lock()
 def _kept(trace: IndexedTrace, path: str, tokens: list[str]) -> "_History":
     with _keeping:
         several = _histories.setdefault(trace, OrderedDict())
-        found = several.setdefault(path, _History(tokens, 0))
+        kept = several.setdefault(path, _History(tokens, 0))
         several.move_to_end(path)
         while len(several) > _KEPT:
             several.popitem(last=False)
-        return found
+        return kept
 
 
 def _forget(trace: IndexedTrace, path: str) -> None:

@@ -45,9 +45,9 @@ def label_below(folder: Folder, name: str, kind: str, candidate: int | None, obj
             edit: list[dict[str, Any]] = (folder.open(name, 0.0).header.get("parent") or {}).get("edit") or []
         except (TraceError, OSError, KeyError):
             edit = []
-        told = [f"{op['path']} = {_edited(op.get('value'))}" for op in edit[:_EDITS]]
+        edits = [f"{op['path']} = {_edited(op.get('value'))}" for op in edit[:_EDITS]]
         more = f", {len(edit) - _EDITS} more" if len(edit) > _EDITS else ""
-        return clipped(", ".join(told) + more) or "unchanged"
+        return clipped(", ".join(edits) + more) or "unchanged"
     if kind == "candidate":
         try:
             decided = next((each for each in folder.open(name, 0.0).records(0) if each.kind == "decide"), None)

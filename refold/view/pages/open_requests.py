@@ -21,13 +21,13 @@ def request_json(request: Mapping[str, Any], step: int, at: float) -> Json:
     }
 
 
-def asked_in(records: Sequence[Record], nodes: Nodes, k: int) -> list[Json]:
+def requests_in(records: Sequence[Record], nodes: Nodes, k: int) -> list[Json]:
     """Return the requests of a step, with their answers."""
-    found: dict[str, Json] = {}
+    requests: dict[str, Json] = {}
     for record in records:
         if record.kind == "wait":
             for request in record["requests"]:
-                found.setdefault(
+                requests.setdefault(
                     request["id"],
                     {
                         "request": request_json(request, k, record.at),
@@ -39,10 +39,10 @@ def asked_in(records: Sequence[Record], nodes: Nodes, k: int) -> list[Json]:
         elif record.kind == "input":
             expired = record.get("expired") or ()
             for name, answer in record["answers"].items():
-                asked = found.get(name)
-                if asked is not None:
+                requested = requests.get(name)
+                if requested is not None:
                     at = f"r:{k}:{record.seq}:/answers/{name.replace('~', '~0').replace('/', '~1')}"
-                    asked["answer"] = nodes.node(answer, at)
-                    asked["answered_at"] = record.at
-                    asked["expired"] = name in expired
-    return list(found.values())
+                    requested["answer"] = nodes.node(answer, at)
+                    requested["answered_at"] = record.at
+                    requested["expired"] = name in expired
+    return list(requests.values())

@@ -13,10 +13,10 @@ class Query(dict[str, str]):
     is_patient = False
     """True if answering may take long."""
 
-    def __init__(self, given: Iterable[tuple[str, str]] = ()) -> None:
-        self._given = list(given)
-        super().__init__(self._given)
+    def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
+        self._pairs = list(pairs)
+        super().__init__(self._pairs)
 
     def several(self, name: str) -> list[str]:
         """Return all values of an argument that may be repeated."""
-        return [value for each, value in self._given if each == name]
+        return [value for each, value in self._pairs if each == name]

@@ -167,13 +167,13 @@ def open_requests(trace: IndexedTrace, ids: set[str]) -> list[Json]:
     """Return the open requests of a run, from its current step."""
     if not ids or trace.open_facts() is None:
         return []
-    found: dict[str, Json] = {}
+    requests: dict[str, Json] = {}
     for record in trace.records(trace.count):
         if record.kind == "wait":
             for request in record["requests"]:
                 if request["id"] in ids:
-                    found.setdefault(request["id"], request_json(request, trace.count, record.at))
-    return list(found.values())
+                    requests.setdefault(request["id"], request_json(request, trace.count, record.at))
+    return list(requests.values())
 
 
 def _needs_module(header: Record, task: Json) -> bool:
@@ -195,8 +195,8 @@ def _before(trace: IndexedTrace) -> int:
         state = trace.document(0)[0]
     except (TraceError, IndexError):  # `problem` reports the error
         return 0
-    found = state.get("current_step") if isinstance(state, dict) else None
-    return found if type(found) is int and 0 <= found <= _MOST_BEFORE else 0
+    before = state.get("current_step") if isinstance(state, dict) else None
+    return before if type(before) is int and 0 <= before <= _MOST_BEFORE else 0
 
 
 def _exact(number: Any) -> Any:
@@ -243,12 +243,12 @@ def find(trace: IndexedTrace, first: int, modes: str, back: bool) -> int | None:
         if back and fits and first >= trace.count:
             return trace.count
         order, sign = ("DESC", "<=") if back else ("ASC", ">=")
-        found = trace.query(
+        rows = trace.query(
             f"SELECT k FROM steps WHERE trace = :trace AND k {sign} :first AND mode IN ({names}) "
             f"ORDER BY k {order} LIMIT 1",
             first=first,
             **wanted,
         )
-        if found:
-            return int(found[0][0])
+        if rows:
+            return int(rows[0][0])
         return trace.count if fits and not back and first <= trace.count else None

@@ -30,7 +30,7 @@ _LONGEST = 500
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """A member's name of this form belongs to the program; other names are data, and are searched."""
 
-Found = tuple[str, str, str]
+SearchText = tuple[str, str, str]
 """Where (see `Hit` in the contract), the path within that, and the text."""
 
 
@@ -71,11 +71,11 @@ def _needles(query: str) -> list[bytes]:
     raw = orjson.dumps(query)[1:-1].lower()
     plain = max(re.findall(rb"[\x20-\x7e]+", raw), key=len, default=b"")
     if plain:
-        found = [plain]
+        needles = [plain]
     else:
         first = query.strip()[0]
-        found = list({each.encode("utf-8", "replace") for each in (first, first.lower(), first.upper())})
-    return [*found, b"\\u", b'"$blob":"']  # text may be escaped, or be in a blob
+        needles = list({each.encode("utf-8", "replace") for each in (first, first.lower(), first.upper())})
+    return [*needles, b"\\u", b'"$blob":"']  # text may be escaped, or be in a blob
 
 
 def place_of(record: Record) -> int:
@@ -84,12 +84,12 @@ def place_of(record: Record) -> int:
 
 
 def _hits(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> list[Json]:
-    found: list[Json] = []
+    hits: list[Json] = []
     for where, path, text in texts_of(trace, record):
         match = pattern.search(text)
         if match is not None:
             begin, end = match.span()
-            found.append(
+            hits.append(
                 {
                     "k": place_of(record),
                     "where": where,
@@ -99,12 +99,12 @@ def _hits(trace: IndexedTrace, record: Record, pattern: re.Pattern[str]) -> list
                     "after": text[end : end + _AROUND] + ("…" if len(text) > end + _AROUND else ""),
                 }
             )
-            if len(found) >= _OF_A_RECORD:
+            if len(hits) >= _OF_A_RECORD:
                 break
-    return found
+    return hits
 
 
-def texts_of(trace: IndexedTrace, record: Record) -> Iterator[Found]:
+def texts_of(trace: IndexedTrace, record: Record) -> Iterator[SearchText]:
     """Yield the texts of a record that a person may look for."""
     kind, load = record.kind, trace.blobs()
     if kind == "header":
@@ -163,7 +163,7 @@ def _is_first(trace: IndexedTrace, record: Record) -> bool:
     return line is None or line[1] == record.raw
 
 
-def _walk(where: str, path: str, value: Any) -> Iterator[Found]:
+def _walk(where: str, path: str, value: Any) -> Iterator[SearchText]:
     """Yield the texts in a value.
 
     Names of members are among the texts if they are data.

@@ -14,7 +14,7 @@ from ...traces.json_patch.apply import escape, look, split_pointer
 from ...traces.step import Effect, Step, reported_error
 from .labels import label_below
 from .nodes import MEMBERS, NAME, Json, Nodes, clip, error_json
-from .open_requests import asked_in
+from .open_requests import requests_in
 from .run import step_row
 
 _CALLS = 500
@@ -31,15 +31,15 @@ def step(folder: Folder, trace: IndexedTrace, k: int) -> Json:
     with trace.lock:
         facts, committed = trace.one(k), k < trace.count
         before = trace.one(k - 1) if k else None
-        found = trace.step(k)
-        records = found.records
-        effects, more_effects = _effects(found.effects, records, trace, k)
+        recorded = trace.step(k)
+        records = recorded.records
+        effects, more_effects = _effects(recorded.effects, records, trace, k)
     nodes = Nodes(trace.blobs())
-    decision = found.decision
+    decision = recorded.decision
     seqs = {id(record): record.seq for record in records}
     decided = next((record for record in reversed(records) if record.kind == "decide"), None)
     place = f"r:{k}:{seqs[id(decided)]}:/decision" if decided is not None else None
-    calls, more_calls = _calls(found, nodes, k, place)
+    calls, more_calls = _calls(recorded, nodes, k, place)
     events = [record for record in records if record.kind == "event"]
     row = step_row(facts, committed)
     observed = (records[-1].get("observation") or {}) if committed else {}
@@ -47,7 +47,7 @@ def step(folder: Folder, trace: IndexedTrace, k: int) -> Json:
     return {
         **row,
         "decision": None if decision is None else _decision(decision, nodes, place),
-        "replaced": _replaced(found),
+        "replaced": _replaced(recorded),
         "calls": calls,
         "more_calls": more_calls,
         "effects": effects,
@@ -62,8 +62,8 @@ def step(folder: Folder, trace: IndexedTrace, k: int) -> Json:
             for record in events[:_EVENTS]
         ],
         "more_events": max(0, len(events) - _EVENTS),
-        "branches": [_branch(folder, each, decision, records) for each in found.branches],
-        "asked": asked_in(records, nodes, k),
+        "branches": [_branch(folder, each, decision, records) for each in recorded.branches],
+        "asked": requests_in(records, nodes, k),
         "children": children(folder, records),
         "value": nodes.node(observed["value"], f"{commit_at}/observation/value")
         if observed.get("value") is not None
@@ -117,7 +117,7 @@ def _calls(step: Step, nodes: Nodes, k: int, place: str | None) -> tuple[list[Js
         if not isinstance(result, int) and commit is not None:
             name = result.get("id") or (actions[index].get("id") if index < len(actions) else None) or str(index)
             results[name] = (result, f"r:{k}:{commit.seq}:/observation/results/{index}")
-    found: list[Json] = []
+    calls: list[Json] = []
     for index, action in enumerate(actions[:_CALLS]):
         name = action.get("id")
         key = name or str(index)
@@ -135,8 +135,8 @@ def _calls(step: Step, nodes: Nodes, k: int, place: str | None) -> tuple[list[Js
         if key in results:
             result, at = results[key]
             if result.get("error") is not None:
-                told = {"type": str(result.get("error_type") or "Error"), "message": str(result["error"])}
-                call["error"] = error_json(told)
+                error = {"type": str(result.get("error_type") or "Error"), "message": str(result["error"])}
+                call["error"] = error_json(error)
             call["output"] = (
                 nodes.node(result.get("output"), f"{at}/output") if result.get("output") is not None else None
             )
@@ -145,8 +145,8 @@ def _calls(step: Step, nodes: Nodes, k: int, place: str | None) -> tuple[list[Js
             _outcome(call, done, nodes, k)
         elif step.committed:
             call["state"] = "ok"
-        found.append(call)
-    return found, max(0, len(actions) - _CALLS)
+        calls.append(call)
+    return calls, max(0, len(actions) - _CALLS)
 
 
 def _outcome(call: Json, effect: Effect, nodes: Nodes, k: int) -> None:
@@ -155,8 +155,8 @@ def _outcome(call: Json, effect: Effect, nodes: Nodes, k: int) -> None:
         return
     if effect.error is not None:
         call["error"] = error_json(effect.error)
-    elif (told := reported_error(effect.result)) is not None:
-        call["error"] = error_json({"type": told[0], "message": told[1]})
+    elif (reported := reported_error(effect.result)) is not None:
+        call["error"] = error_json({"type": reported[0], "message": reported[1]})
     if effect.result is not None:
         call["output"] = nodes.node(effect.result, f"r:{k}:{effect.outcome}:/result")
     elif effect.error is None and not effect.cancelled:
@@ -201,13 +201,13 @@ def _effects(
 
     def trees(several: Sequence[Effect]) -> list[Json]:
         nonlocal more
-        found: list[Json] = []
+        listed: list[Json] = []
         for effect in several:
             if left <= 0:
                 more += sum(1 for _ in effect.walk())
             else:
-                found.append(tree(effect))
-        return found
+                listed.append(tree(effect))
+        return listed
 
     return trees(effects), more
 
@@ -222,23 +222,23 @@ def _exchange(effect: Effect, nodes: Nodes, trace: IndexedTrace, k: int) -> Json
         return {"request": None, "response": None}
     sent: list[Json] = []
     for name, value in list(effect.args.items())[:MEMBERS]:
-        place, shown, limit = f"r:{k}:{effect.seq}:/args/{escape(name)}", value, MEMBERS
+        place, argument, limit = f"r:{k}:{effect.seq}:/args/{escape(name)}", value, MEMBERS
         if isinstance(value, Mapping) and isinstance(value.get("$state"), str):
             with suppress(PatchError):
-                shown = look(trace.document(k)[0], split_pointer(value["$state"]))
+                argument = look(trace.document(k)[0], split_pointer(value["$state"]))
                 place, limit = f"s:{k}:{value['$state']}", 0
-        sent.append(nodes.node(shown, place, key=name, limit=limit))
+        sent.append(nodes.node(argument, place, key=name, limit=limit))
     came = None if effect.open or effect.error else nodes.node(effect.result, f"r:{k}:{effect.outcome}:/result")
     return {"request": {"kind": "object", "size": len(effect.args), "children": sent}, "response": came}
 
 
 def children(folder: Folder, records: Sequence[Record]) -> list[Json]:
     """Return the child runs that records start."""
-    found: dict[str, Json] = {}
+    started: dict[str, Json] = {}
     for record in records:
         for number, start in enumerate(children_of(record)):
             name = folder.named(start.run_id)
-            found.setdefault(
+            started.setdefault(
                 start.run_id,
                 {
                     "run": name or start.run_id,
@@ -247,7 +247,7 @@ def children(folder: Folder, records: Sequence[Record]) -> list[Json]:
                     "here": name is not None,
                 },
             )
-    return list(found.values())
+    return list(started.values())
 
 
 def _branch(

@@ -41,13 +41,13 @@ def _document(trace: IndexedTrace, k: int) -> tuple[Any, Any]:
 
 def value(trace: IndexedTrace, at: str, offset: int, length: int) -> Json:
     """Return a piece of a text, or of another value's JSON."""
-    found = _found(trace, at)
-    text = found if isinstance(found, str) else orjson.dumps(found, option=orjson.OPT_INDENT_2).decode()
+    content = _value_at(trace, at)
+    text = content if isinstance(content, str) else orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
     piece, size = cut_text(text, max(1, min(length, _LENGTH)), max(0, offset))
     return {"text": piece, "size": size}
 
 
-def _found(trace: IndexedTrace, at: str) -> Any:
+def _value_at(trace: IndexedTrace, at: str) -> Any:
     kind, _, rest = at.partition(":")
     if kind == "s":
         k, _, path = rest.partition(":")
@@ -61,10 +61,10 @@ def _found(trace: IndexedTrace, at: str) -> Any:
         k, _, rest = rest.partition(":")
         seq, _, path = rest.partition(":")
         number, wanted = _number(k, at), _number(seq, at)
-        found = next((each for each in trace.records(number) if each.seq == wanted), None)
-        if found is None:
+        source = next((each for each in trace.records(number) if each.seq == wanted), None)
+        if source is None:
             raise wrong(f"step {k} has no record {seq}")
-        value: Any = found.data
+        value: Any = source.data
         load = trace.blobs()
         for token in tokens_of(path):
             value = load(_looked(value, [token], path))

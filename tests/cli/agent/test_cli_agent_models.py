@@ -14,7 +14,7 @@ from model_server import Cuts, Fails, ModelServer, Says
 from rich.console import Console
 
 from refold import Trace
-from refold.cli.agent.chat.shown_words import rest_of, sure_words
+from refold.cli.agent.chat.streamed_words import rest_of, sure_words
 from refold.cli.agent.view import HEARTBEAT_SECONDS, AgentView
 from refold.modules.agent import Agent, ScriptedGenerator, tool
 from refold.modules.agent.generators.request_context import listening

@@ -33,7 +33,7 @@ def chat(made: Made, limits: RunLimits, manner: Manner, before: Trajectory | Non
     with _opened(made, manner) as session:
         if before is not None:
             session.agent.trajectory = before
-        lines = ChatLines(COMMANDS, shown=not manner.mute)
+        lines = ChatLines(COMMANDS, visible=not manner.mute)
         talk = _Talk(Chat(session, limits, manner), lines)
         if not manner.mute:
             _welcome(made, lines.interactive)
@@ -137,10 +137,10 @@ def _tell(turn: ChatTurn, manner: Manner) -> None:
     line.append(f"{usage_text(summary)}  {clean(str(summary.trace))}", "dim")
     say(out, line)
     own = None if turn.trajectory is None else turn.trajectory.error
-    shown = None if manner.mute or own is None else own.to_dict()  # as an event, above
+    displayed = None if manner.mute or own is None else own.to_dict()  # as an event, above
     if summary.error is not None and summary.status == "failed":
         facts = {name: summary.error.get(name) for name in ("type", "message")}
-        if shown is None or facts != {name: shown[name] for name in facts}:
+        if displayed is None or facts != {name: displayed[name] for name in facts}:
             say(out, Text(brief(f"{facts['type']}: {facts['message']}", 400), "red"))
     resume = summary.resume_command() if summary.status == "failed" else None
     for command in summary.answer_commands() if summary.waiting else filter(None, [resume]):

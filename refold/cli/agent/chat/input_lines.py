@@ -13,9 +13,9 @@ PROMPT = "> "
 class ChatLines:
     """The lines of a chat; at a terminal, Tab completes `words`."""
 
-    def __init__(self, words: Iterable[str] = (), shown: bool = True) -> None:
+    def __init__(self, words: Iterable[str] = (), visible: bool = True) -> None:
         self.interactive = can_ask()
-        self._shown = shown
+        self._visible = visible
         self._words = sorted(words)
         if self.interactive:
             self._prepare()
@@ -41,7 +41,7 @@ class ChatLines:
         if not line:
             raise EOFError
         line = line.rstrip("\r\n")
-        if self._shown and line.strip():
+        if self._visible and line.strip():
             print(f"{prompt}{clean(line)}", flush=True)
         return line
 

@@ -13,25 +13,25 @@ from ....modules.evaluation.comparison import EvalDiff, TaskChange, diff_results
 from ...render.output import console, say, table, write_json
 from ...render.text import brief, clean, count_text
 
-_SHOWN = 200
+_MAX_TASKS = 200
 _SETTINGS = 2
 
 
 def diff_folders(before: Path, after: Path, traces: str | None, as_json: bool) -> int:
     """Compare two evaluations; return 1 if a score is significantly worse."""
-    found = diff_results(EvalResult.load(before, traces), EvalResult.load(after, traces))
+    diff = diff_results(EvalResult.load(before, traces), EvalResult.load(after, traces))
     if as_json:
-        write_json(found.to_dict())
+        write_json(diff.to_dict())
     else:
-        show_diff(found)
-    return int(found.is_worse)
+        show_diff(diff)
+    return int(diff.is_worse)
 
 
-def show_diff(found: EvalDiff) -> None:
+def show_diff(diff: EvalDiff) -> None:
     """Print a comparison."""
     out = console()
     rows = []
-    for each in found.tests:
+    for each in diff.tests:
         verdict = "more than chance" if each.is_significant else "may be chance"
         cells = [
             each.score,
@@ -43,26 +43,26 @@ def show_diff(found: EvalDiff) -> None:
         cells += [f"{each.corrected:.3g}", verdict if each.better or each.worse else "the same"]
         rows.append([Text(clean(cell)) for cell in cells])
     table(out, ["score", "A", "B", "tasks better, worse", "tasks", "p (Holm)", ""], rows, numbers=(1, 2, 4, 5))
-    for line in _settings(found):
+    for line in _settings(diff):
         say(out, line)
     changed: dict[tuple[str, object], list[TaskChange]] = {}
-    for change in found.changes:
+    for change in diff.changes:
         changed.setdefault((change.id, change.runs), []).append(change)
-    for changes in list(changed.values())[:_SHOWN]:
+    for changes in list(changed.values())[:_MAX_TASKS]:
         say(out, _line(changes))
-    if len(changed) > _SHOWN:
-        say(out, Text(f"… {count_text(len(changed) - _SHOWN, 'more task')}; --json has all"))
-    for side, tasks in (("A", found.only_before), ("B", found.only_after)):
+    if len(changed) > _MAX_TASKS:
+        say(out, Text(f"… {count_text(len(changed) - _MAX_TASKS, 'more task')}; --json has all"))
+    for side, tasks in (("A", diff.only_before), ("B", diff.only_after)):
         if tasks:
             names = ", ".join(map(clean, tasks[:5]))
             say(out, Text(f"only {side} has {count_text(len(tasks), 'task')}: {names}{' …' if len(tasks) > 5 else ''}"))
 
 
-def _settings(found: EvalDiff) -> Iterator[Text]:
+def _settings(diff: EvalDiff) -> Iterator[Text]:
     """Say once what the runs were given differently."""
-    for each in found.settings[:_SETTINGS]:
-        pairs = f"all {found.pairs}" if each.pairs == found.pairs else f"{each.pairs} of {found.pairs}"
-        more = len(found.settings) - _SETTINGS if each is found.settings[:_SETTINGS][-1] else 0
+    for each in diff.settings[:_SETTINGS]:
+        pairs = f"all {diff.pairs}" if each.pairs == diff.pairs else f"{each.pairs} of {diff.pairs}"
+        more = len(diff.settings) - _SETTINGS if each is diff.settings[:_SETTINGS][-1] else 0
         rest = f"; {count_text(more, 'more setting')} in --json" if more > 0 else ""
         sides = " | ".join(brief(clean(side), 60) for side in (each.before, each.after))
         yield Text(f"{pairs} pairs of runs differ in {clean(each.path)}: {sides}{rest}", "bold")

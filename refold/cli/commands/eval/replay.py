@@ -36,7 +36,7 @@ class _Source:
 
 
 def replay_folder(
-    given: Path,
+    path: Path,
     module: str | None,
     out: Path | None,
     scorers: Sequence[str],
@@ -53,7 +53,7 @@ def replay_folder(
     if module is None:
         raise InputError("Name the new code: --module MODULE:NAME.")
     with stdout_to_stderr():
-        source = _source(given, scorers, trust)
+        source = _source(path, scorers, trust)
         out = out or Path(f"{source.folder.absolute() if source.folder.name in ('', '..') else source.folder}-replay")
         work = partial(
             replay_evaluation,
@@ -66,27 +66,27 @@ def replay_folder(
             concurrency=concurrency,
             traces=traces or source.traces,
         )
-        found = anyio.run(work)
-    diff, reason = _compared(found)
-    missed = source.fail_under is not None and exit_code(found.after, source.fail_under)
-    code = int(diff is None or diff.is_worse or "failed" in found.counts or missed)
+        result = anyio.run(work)
+    diff, reason = _compared(result)
+    missed = source.fail_under is not None and exit_code(result.after, source.fail_under)
+    code = int(diff is None or diff.is_worse or "failed" in result.counts or missed)
     if as_json:
-        replayed = [each.to_dict() for each in found.replayed]
-        doc = {"counts": found.counts, **found.after.spent.to_dict(), "cost_before": found.before.cost}
-        doc |= {"changed": found.changed, "untried": found.untried, "replayed": replayed, "out": str(out)}
+        replayed = [each.to_dict() for each in result.replayed]
+        doc = {"counts": result.counts, **result.after.spent.to_dict(), "cost_before": result.before.cost}
+        doc |= {"changed": result.changed, "untried": result.untried, "replayed": replayed, "out": str(out)}
         write_json({**doc, "diff": None if diff is None else diff.to_dict(), "not_compared": reason, "exit_code": code})
         return code
     screen = console()
-    counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
-    cost = f"{found.after.spent} for what changed, {found.before.spent} before"
-    say(screen, Text(f"{count_text(len(found.replayed), 'recorded run')}: {counts}; {cost}; {out}"))
-    if found.changed:
-        names = brief(", ".join(map(clean, found.changed)), 200)
+    counts = ", ".join(f"{count} {kind}" for kind, count in result.counts.items())
+    cost = f"{result.after.spent} for what changed, {result.before.spent} before"
+    say(screen, Text(f"{count_text(len(result.replayed), 'recorded run')}: {counts}; {cost}; {out}"))
+    if result.changed:
+        names = brief(", ".join(map(clean, result.changed)), 200)
         say(screen, Text(f"other code: {names}; where a run used it, it ran live"))
-    for name in found.untried:
+    for name in result.untried:
         line = f"not tried: {clean(name)}: its code runs elsewhere, and its recorded results are used"
         say(screen, Text(line, "yellow"))
-    for each in found.replayed:
+    for each in result.replayed:
         if each.error is not None:
             say(screen, Text(f"not replayed: {clean(each.key)}: {brief(clean(each.error), 200)}", "red"))
     if diff is not None:
@@ -94,29 +94,29 @@ def replay_folder(
     if reason is not None:
         print(f"refold: {clean(one_line(reason))}", file=sys.stderr)
     if missed:
-        print(f"refold: {why_exit(found.after, source.fail_under)}", file=sys.stderr)
+        print(f"refold: {why_exit(result.after, source.fail_under)}", file=sys.stderr)
     return code
 
 
-def _compared(found: Counterfactual) -> tuple[EvalDiff | None, str | None]:
+def _compared(result: Counterfactual) -> tuple[EvalDiff | None, str | None]:
     """Return the comparison, or the reason why there is none."""
     try:
-        return diff_results(found.before, found.after), None
+        return diff_results(result.before, result.after), None
     except EvaluationError as error:
         return None, str(error)
 
 
-def _source(given: Path, scorers: Sequence[str], trust: tuple[Path, ...]) -> _Source:
+def _source(path: Path, scorers: Sequence[str], trust: tuple[Path, ...]) -> _Source:
     """Return the evaluation of a folder or an evaluation file.
 
     A file names its scorers; for a folder, `scorers` may name them.
     """
-    if given.is_dir() or not given.exists():
-        return _Source(given, [_scorer(each) for each in scorers] or None)
+    if path.is_dir() or not path.exists():
+        return _Source(path, [_scorer(each) for each in scorers] or None)
     if scorers:
-        raise InputError(f"{given} names its scorers; omit --scorer, or give the folder of the evaluation")
-    file, document = load_evaluation(given)
-    made = scorers_of(given, file, document, scorer_loader(trust))
+        raise InputError(f"{path} names its scorers; omit --scorer, or give the folder of the evaluation")
+    file, document = load_evaluation(path)
+    made = scorers_of(path, file, document, scorer_loader(trust))
     engine = engine_of(file) | {"budget": RuntimeBudget().under(file.budget)}
     return _Source(
         folder_of(file), made or [success_criteria()], file.assert_scores, file.fail_under, engine, file.traces

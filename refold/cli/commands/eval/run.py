@@ -22,7 +22,7 @@ from ...input.module_import import importable, load_object, thing_at
 from ...render.output import console, say, stdout_bytes, stdout_to_stderr, table, write_json
 from ...render.text import brief, clean, count_text
 
-_SHOWN = 20
+_MAX_SAMPLES = 20
 _STDOUT = Path("-")
 
 
@@ -84,10 +84,10 @@ def run_file(
                 raise InputError(no_column(column, evaluation.dataset.columns))
         last: list[str] = []
 
-        def progress(found: Any) -> None:
-            if str(found) != (last[-1] if last else ""):
-                last.append(str(found))
-                print(f"refold: {found}", file=sys.stderr)
+        def progress(state: Any) -> None:
+            if str(state) != (last[-1] if last else ""):
+                last.append(str(state))
+                print(f"refold: {state}", file=sys.stderr)
 
         result = evaluation.run_sync(None if mute else progress, retry=retry)
     threshold = file.fail_under if fail_under is None else fail_under
@@ -167,18 +167,18 @@ def _show(result: EvalResult, groups: tuple[str, ...]) -> None:
     for sample in ended:
         why = "; ".join(f"{name}: {text}" for name, text in sample.score_errors.items())
         lost.setdefault(why or sample.error or sample.status, []).append(sample)
-    for why, samples in list(lost.items())[:_SHOWN]:
+    for why, samples in list(lost.items())[:_MAX_SAMPLES]:
         more = f" and {count_text(len(samples) - 1, 'more run')}" if len(samples) > 1 else ""
         first = f"{clean(samples[0].id)} (repeat {samples[0].repeat}){more}"
         say(out, Text(f"no verdict: {first}: {brief(clean(why), 200)}", "red"))
-    if len(lost) > _SHOWN:
-        rest = sum(map(len, list(lost.values())[_SHOWN:]))
+    if len(lost) > _MAX_SAMPLES:
+        rest = sum(map(len, list(lost.values())[_MAX_SAMPLES:]))
         say(out, Text(f"… {count_text(rest, 'more run')} without a verdict; --json has all"))
-    for change in result.changes[:_SHOWN]:
+    for change in result.changes[:_MAX_SAMPLES]:
         line = f"score changed: {clean(change.id)} (repeat {change.repeat}), {clean(change.scorer)}: "
         say(out, Text(f"{line}{change.before} -> {change.after}", "yellow"))
-    if len(result.changes) > _SHOWN:
-        say(out, Text(f"… {count_text(len(result.changes) - _SHOWN, 'more score')} changed; --json has all"))
+    if len(result.changes) > _MAX_SAMPLES:
+        say(out, Text(f"… {count_text(len(result.changes) - _MAX_SAMPLES, 'more score')} changed; --json has all"))
     for note in result.notes:
         say(out, Text(clean(note), "dim"))
 

@@ -158,11 +158,11 @@ class ReplayApp(App[int]):
 
     def _go_first(self, pages: Iterable[int], missing: str) -> None:
         """Go to the first page, or report that it is missing."""
-        found = next(iter(pages), None)
-        if found is None:
+        page = next(iter(pages), None)
+        if page is None:
             self._say(missing)
         else:
-            self.go(found)
+            self.go(page)
 
     def _steps(self, direction: int) -> Iterable[int]:
         """The pages of the steps in a direction, the nearest first."""

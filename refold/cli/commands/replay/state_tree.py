@@ -88,9 +88,9 @@ class StateTree(Tree[tuple[str, Any]]):
 
     def _pick(self) -> None:
         path, self._picked = self._picked, ""
-        found = next((node for node in _walk(self.root) if (node.data or ("",))[0] == path), None) if path else None
-        if found is not None:
-            self.move_cursor(found)
+        target = next((node for node in _walk(self.root) if (node.data or ("",))[0] == path), None) if path else None
+        if target is not None:
+            self.move_cursor(target)
 
 
 def _above(path: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ from ...render.text import brief, clean, count_text, seconds_text
 
 _HEADINGS = ("task", "status", "score", "steps", "tokens", "cost", "time", "run", "answer or error")
 _STATUSES = (QUEUED, RUNNING, *ENDED)
-_SHOWN = 5
+_MAX_LISTED = 5
 _UNCUT = 4000
 """How much of an error a pipe shows: more than a set keeps of a task's error."""
 _NUMBERS = (2, 3, 4, 5, 6)
@@ -56,35 +56,35 @@ def list_sets(where: str, as_json: bool) -> int:
     """List the sets of a place."""
     if "://" not in where and not Path(where).is_dir():
         raise no_folder(where, "name the folder or URL that the sets are in")
-    found: list[tuple[str, str, SetProgress]] = []
+    sets: list[tuple[str, str, SetProgress]] = []
     for place in _places(where):
         try:
             with _store(place) as store:
-                found += [(place, each, progress_of(store.tasks(each).counts())) for each in store.sets()]
+                sets += [(place, each, progress_of(store.tasks(each).counts())) for each in store.sets()]
         except StoreError as error:
             if place == where:
                 raise
             print(f"refold: {clean(one_line(str(error)))}; its sets are not listed", file=sys.stderr)
     if as_json:
-        write_json({"sets": [{"set": name, "where": place, **p.to_dict()} for place, name, p in found]})
+        write_json({"sets": [{"set": name, "where": place, **p.to_dict()} for place, name, p in sets]})
         return 0
     out = console()
-    if not found:
+    if not sets:
         say(out, Text(f"no sets in {clean(where)} yet; start one with: refold set run SET.yaml"))
         return 0
     rows = [
-        [Text(clean(name), "bold"), Text(clean(place)), Text(_score(p.score)), Text(str(p))] for place, name, p in found
+        [Text(clean(name), "bold"), Text(clean(place)), Text(_score(p.score)), Text(str(p))] for place, name, p in sets
     ]
     table(out, ("set", "where", "score", "progress"), rows, numbers=(2,), whole=(0,))
     return 0
 
 
 def _folders_with_sets(where: str) -> list[str]:
-    found = []
+    folders = []
     for place in _places(where)[1:]:
         with _store(place) as store:
-            found += [place] if store.sets() else []
-    return found[:_SHOWN]
+            folders += [place] if store.sets() else []
+    return folders[:_MAX_LISTED]
 
 
 @contextmanager
@@ -106,34 +106,34 @@ def show_set(where: str, name: str | None, status: str | None, as_json: bool) ->
     if status is not None and status not in _STATUSES:
         hint = near_name(status, _STATUSES, f"there are {', '.join(_STATUSES)}")
         raise InputError(f"no task has the status {status!r}; {hint}")
-    with _table(where, name) as found:
-        progress = progress_of(found.counts())
-        rows = list(all_rows(found, status))
-        excess = excess_in(found.document(MONEY)[1])
+    with _table(where, name) as tasks:
+        progress = progress_of(tasks.counts())
+        rows = list(all_rows(tasks, status))
+        excess = excess_in(tasks.document(MONEY)[1])
         notes = [excess] if excess else []
         if as_json:
-            shown = [_document(row) for row in rows]
-            write_json({"set": found.set_id, "where": where, **progress.to_dict(), "notes": notes, "rows": shown})
+            documents = [_document(row) for row in rows]
+            write_json({"set": tasks.set_id, "where": where, **progress.to_dict(), "notes": notes, "rows": documents})
             return 0
         out = console()
         for note in notes:
             say(out, Text(f"note: {clean(note)}"))
         score = f", score {progress.score:.3f}" if progress.score is not None else ""
-        say(out, Text(f"{clean(found.set_id)}: {progress}{score}"))
+        say(out, Text(f"{clean(tasks.set_id)}: {progress}{score}"))
         table(out, _HEADINGS, (_cells(row) for row in rows), numbers=_NUMBERS, whole=(0,))
     return 0
 
 
 def watch_set(where: str, name: str | None, *, once: bool, every: float, as_json: bool) -> int:
     """Print a set's progress regularly, until every task has ended."""
-    with _table(where, name) as found:
+    with _table(where, name) as tasks:
         meter = RateMeter(time.monotonic())
         while True:
-            progress = meter.measured(progress_of(found.counts()), time.monotonic())
+            progress = meter.measured(progress_of(tasks.counts()), time.monotonic())
             if as_json:
-                write_json({"set": found.set_id, "at": time.time(), **progress.to_dict()})
+                write_json({"set": tasks.set_id, "at": time.time(), **progress.to_dict()})
             else:
-                print(f"{clean(found.set_id)}: {progress}", flush=True)
+                print(f"{clean(tasks.set_id)}: {progress}", flush=True)
             if once or progress.is_done:
                 return 0
             time.sleep(every)

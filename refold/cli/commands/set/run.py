@@ -64,7 +64,7 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
     mute = quiet or as_json
     with stdout_to_stderr() if mute else nullcontext():
         module = _module(suite.module or "", wanted, elsewhere=processes > 1 or executor == "ray")
-        with _Shown(quiet, as_json) as shown:
+        with _ProgressDisplay(quiet, as_json) as display:
             result = run_set(
                 module,
                 suite.tasks,
@@ -76,7 +76,7 @@ def run_suite(path: Path, wanted: Wanted, *, quiet: bool, as_json: bool) -> int:
                 retry=wanted.retry,
                 retry_on=suite.retry_on,
                 changed=wanted.changed,
-                on_progress=shown,
+                on_progress=display,
             )
     code = exit_code(result)
     if as_json:
@@ -114,10 +114,10 @@ def _module(target: str, wanted: Wanted, *, elsewhere: bool) -> Any:
     trusted = trusted_folders(wanted.trust)
     if wanted.module is None:
         check_module(named, trusted)
-    found = thing_at(named)
-    if not isinstance(found, AgentModule) and not is_agent(found):
-        raise InputError(f"{named} is not an AgentModule or an Agent, but {type(found).__name__}")
-    return importable(named) if elsewhere else found
+    loaded = thing_at(named)
+    if not isinstance(loaded, AgentModule) and not is_agent(loaded):
+        raise InputError(f"{named} is not an AgentModule or an Agent, but {type(loaded).__name__}")
+    return importable(named) if elsewhere else loaded
 
 
 def _engine(suite: Suite, wanted: Wanted) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _tell(result: SetResult) -> None:
         say(out, Text(f"refold set show {clean(result.where)} lists the tasks"))
 
 
-class _Shown(AbstractContextManager["_Shown"]):
+class _ProgressDisplay(AbstractContextManager["_ProgressDisplay"]):
     """Shows progress.
 
     It is on one line at a terminal, and otherwise plain lines, or JSON lines on stderr. If output can no longer be
@@ -185,8 +185,8 @@ class _Shown(AbstractContextManager["_Shown"]):
         if self._at_terminal:
             self._live.update(Text(str(progress)), refresh=True)
             return
-        text, shown = self._last
-        if progress.is_done or str(progress) == text or (time.monotonic() - shown < PLAIN_SECONDS and shown):
+        text, printed_at = self._last
+        if progress.is_done or str(progress) == text or (time.monotonic() - printed_at < PLAIN_SECONDS and printed_at):
             return
         self._last = str(progress), time.monotonic()
         if self._as_json:

@@ -19,14 +19,14 @@ def check_traces(paths: Sequence[TracePlace], as_json: bool) -> int:
 
     It is 1 if a trace is corrupt, otherwise 2 if one holds no complete record.
     """
-    found = [_check(path) for path in paths]
+    documents = [_check(path) for path in paths]
     if as_json:
-        write_json({"traces": found})
+        write_json({"traces": documents})
     else:
         out = console()
-        for doc in found:
+        for doc in documents:
             say(out, _line(doc))
-    bad = [doc for doc in found if not doc["ok"]]
+    bad = [doc for doc in documents if not doc["ok"]]
     return 1 if any("line" in doc for doc in bad) else BAD_INPUT if bad else 0
 
 

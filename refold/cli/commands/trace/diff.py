@@ -16,7 +16,7 @@ from ...render.output import console, is_terminal, say, table, write_json
 from ...render.step_view import change_lines
 from ...render.text import LONG, SHORT, brief, clean, count_text, cut, value_text
 
-_SHOWN = 40
+_MAX_DIFFERENCES = 40
 _LISTS = ("differences", "versions", "header", "ids", "settings")
 _HINT = "--json has all of it"
 
@@ -75,15 +75,15 @@ def _show_first(out: Console, diff: TraceDiff) -> None:
         say(out, Text("no decision and no result differs", "dim"))
     if diff.states:
         say(out, Text(f"the states {_after(diff)}", "bold"))
-        for change in diff.states[:_SHOWN]:
+        for change in diff.states[:_MAX_DIFFERENCES]:
             say(out, *change_lines(change, LONG, _HINT, ("left ", "right")))
-        if len(diff.states) > _SHOWN:
-            say(out, Text(f"  … {count_text(len(diff.states) - _SHOWN, 'more path')}; {_HINT}", "dim"))
+        if len(diff.states) > _MAX_DIFFERENCES:
+            say(out, Text(f"  … {count_text(len(diff.states) - _MAX_DIFFERENCES, 'more path')}; {_HINT}", "dim"))
     else:
         say(out, Text(f"the states {_after(diff)} are equal", "dim"))
 
 
-def _show_all(out: Console, found: Iterator[PhaseDiff]) -> None:
+def _show_all(out: Console, phases: Iterator[PhaseDiff]) -> None:
     """Print all values that differ, side by side.
 
     A phase with very many differences shows only the first ones.
@@ -97,19 +97,19 @@ def _show_all(out: Console, found: Iterator[PhaseDiff]) -> None:
             Text(brief(_value(part.left), limit), "red"),
             Text(brief(_value(part.right), limit), "green"),
         ]
-        for each in found
-        for part in each.differences[:_SHOWN]
+        for each in phases
+        for part in each.differences[:_MAX_DIFFERENCES]
     )
     table(out, ["step", "phase", "at", "left", "right"], rows, numbers=[0])
 
 
 def _sides(differences: Sequence[Difference]) -> Iterator[Text]:
-    for each in differences[:_SHOWN]:
+    for each in differences[:_MAX_DIFFERENCES]:
         yield Text(f"  {clean(each.path) or '/'}", "bold")
         yield Text("    left   ", "dim").append(_value(each.left), "red")
         yield Text("    right  ", "dim").append(_value(each.right), "green")
-    if len(differences) > _SHOWN:
-        yield Text(f"  … {count_text(len(differences) - _SHOWN, 'more value')}; {_HINT}", "dim")
+    if len(differences) > _MAX_DIFFERENCES:
+        yield Text(f"  … {count_text(len(differences) - _MAX_DIFFERENCES, 'more value')}; {_HINT}", "dim")
 
 
 def _says_states(diff: TraceDiff) -> bool:

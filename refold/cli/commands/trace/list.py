@@ -40,17 +40,17 @@ def list_store(url: str, as_json: bool) -> int:
         store.close()
 
 
-def _show(found: list[RunRow], where: str, as_json: bool) -> int:
+def _show(listed: list[RunRow], where: str, as_json: bool) -> int:
     if as_json:
-        write_json({"traces": [_json(each, where) for each in found]})
+        write_json({"traces": [_json(each, where) for each in listed]})
         return 0
     out = console()
-    if not found:
+    if not listed:
         say(out, Text(clean(f"no traces in {where}")))
     elif is_terminal():
-        out.print(one_line_grid(_HEADINGS, [_cells(each, out.width) for each in found], _NUMBERS, _FROM, out.width))
+        out.print(one_line_grid(_HEADINGS, [_cells(each, out.width) for each in listed], _NUMBERS, _FROM, out.width))
     else:
-        table(out, _HEADINGS, map(_cells, found), numbers=_NUMBERS)
+        table(out, _HEADINGS, map(_cells, listed), numbers=_NUMBERS)
     return 0
 
 

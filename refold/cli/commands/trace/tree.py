@@ -27,7 +27,7 @@ _GUIDE = 4
 _ROOM = 44
 """The number of columns that a line needs after its guides. Deeper levels are counted and not drawn."""
 _WIDE = 100_000
-_SHOWN = 8
+_MAX_CHILDREN = 8
 """The number of lines below one line, without `--full`: first the candidates on the path to the choice."""
 _Part = tuple[int, Text, Any]
 """A line with its step, and what the lines below it are about: a run, or a place in the tree of a branch."""
@@ -35,18 +35,18 @@ _Part = tuple[int, Text, Any]
 
 def show_tree(path: Path | RunRef, full: bool, as_json: bool) -> int:
     """Draw the family of a run, abbreviated unless `full`; return 0."""
-    found = family(Trace.load(path))
+    family_tree = family(Trace.load(path))
     if as_json:
-        write_json(_json(found))
+        write_json(_json(family_tree))
         return 0
     out = console()
     deepest = None if full else (out.width - _ROOM) // _GUIDE if is_terminal() else _ROOM
-    tree, depth = draw(found.run, full, None if deepest is None else max(3, deepest))
+    tree, depth = draw(family_tree.run, full, None if deepest is None else max(3, deepest))
     if not is_terminal():
         out.width = _WIDE  # lines are broken only at a terminal
     elif full:
         out.width = max(out.width, depth * _GUIDE + _ROOM)
-    say(out, *ancestor_lines(found))
+    say(out, *ancestor_lines(family_tree))
     out.print(tree, crop=False)
     return 0
 
@@ -62,8 +62,8 @@ def draw(run: Kin, full: bool, deepest: int | None) -> tuple[Tree, int]:
             node.add(Text("… more below; --full draws it", "dim"))
             continue
         kept = parts
-        if not full and len(parts) > _SHOWN + 1:
-            best = sorted(enumerate(parts), key=lambda part: part[1][0] >= 0)[:_SHOWN]
+        if not full and len(parts) > _MAX_CHILDREN + 1:
+            best = sorted(enumerate(parts), key=lambda part: part[1][0] >= 0)[:_MAX_CHILDREN]
             kept = [part for _, part in sorted(best, key=lambda part: part[0])]
         for _, text, below in kept:
             levels = max(levels, level)
@@ -101,23 +101,23 @@ def _step(kin: Kin) -> int:
     return step if isinstance(step, int) else 0
 
 
-def _json(found: FamilyTree) -> dict[str, Any]:
+def _json(family_tree: FamilyTree) -> dict[str, Any]:
     """Return all runs in one list.
 
     Each run has the ids of its children and forks. The list is flat because families can be deeper than JSON readers
     can nest.
     """
     runs: dict[str, Kin] = {}
-    todo = [found.run, *found.ancestors]
+    todo = [family_tree.run, *family_tree.ancestors]
     while todo:
         kin = todo.pop()
         if kin.run_id not in runs:
             runs[kin.run_id] = kin
             todo += [*kin.forks, *kin.calls]
             todo += [each.run for branch in kin.branches for each in branch.candidates if each.run is not None]
-    ancestors = [kin.run_id for kin in found.ancestors]
+    ancestors = [kin.run_id for kin in family_tree.ancestors]
     return {
-        "run_id": found.run.run_id,
+        "run_id": family_tree.run.run_id,
         "ancestors": ancestors,
         "runs": [_kin_json(runs[name]) for name in sorted(runs)],
     }

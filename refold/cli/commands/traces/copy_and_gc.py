@@ -12,7 +12,7 @@ from ....traces.stores.retention import Keep, plan_removal, remove
 from ...render.output import console, say, write_json
 from ...render.text import clean, count_text, size_text
 
-_SHOWN = 20
+_MAX_RUNS = 20
 """How many runs a dry run names; --json names all."""
 _OF_SET = ("tasks", "written", "ahead", "error")
 
@@ -80,10 +80,10 @@ def collect(place: str, rules: Sequence[str], dry_run: bool, as_json: bool) -> i
         return 0
     out = console()
     if dry_run:
-        for row in done.removed[:_SHOWN]:
+        for row in done.removed[:_MAX_RUNS]:
             say(out, Text(clean(f"{row.run_id}  {row.status}, {count_text(row.steps, 'step')}, {size_text(row.size)}")))
-        if len(done.removed) > _SHOWN:
-            say(out, Text(f"and {len(done.removed) - _SHOWN} more", "dim"))
+        if len(done.removed) > _MAX_RUNS:
+            say(out, Text(f"and {len(done.removed) - _MAX_RUNS} more", "dim"))
     verb = "would remove" if dry_run else "removed"
     report = f"{verb} {len(done.removed)} of {count_text(done.runs, 'run')}, {size_text(done.bytes)}"
     beside = f"; {len(done.kept)} more are kept, as others need them or they have not ended" if done.kept else ""

@@ -31,7 +31,7 @@ from .plain_steps import places_of, plain, split, within
 from .runs import families_of
 
 _LISTED = 1_000
-_GIVEN = 40
+_MAX_SETTINGS = 40
 _COLUMNS = 4_000
 _SECONDS = 2.0
 """For how many seconds steps are compared phase by phase; later, a step with other records counts as different."""
@@ -53,13 +53,13 @@ def compare(folder: Folder, a: str, b: str, n: int, k: int | None = None, second
     kin, shift = _kin(folder, left, right)
     if shift < 0:
         a, b, left, right, shift = b, a, right, left, -shift
-    found = _kept(folder, left, right, kin, shift)
-    with found.lock:
+    comparison = _kept(folder, left, right, kin, shift)
+    with comparison.lock:
         try:
-            found.advance(time.monotonic() + seconds)
-            return found.answer(families.run_row(a), families.run_row(b), n, k)
+            comparison.advance(time.monotonic() + seconds)
+            return comparison.answer(families.run_row(a), families.run_row(b), n, k)
         except Exception:
-            _forget(folder, found)
+            _forget(folder, comparison)
             raise
 
 
@@ -74,20 +74,20 @@ def _kept(folder: Folder, left: IndexedTrace, right: IndexedTrace, kin: str, shi
     """
     key = id(left), id(right)
     with _keeping:
-        found = _comparisons.setdefault(folder, OrderedDict()).get(key)
-    found = found or _Comparing(left, right, kin, shift)
+        comparison = _comparisons.setdefault(folder, OrderedDict()).get(key)
+    comparison = comparison or _Comparing(left, right, kin, shift)
     with _keeping:
         several = _comparisons[folder]
-        found = several.setdefault(key, found)
+        comparison = several.setdefault(key, comparison)
         several.move_to_end(key)
         while len(several) > _KEPT:
             several.popitem(last=False)
-        return found
+        return comparison
 
 
-def _forget(folder: Folder, found: "_Comparing") -> None:
+def _forget(folder: Folder, comparison: "_Comparing") -> None:
     with _keeping:
-        _comparisons[folder].pop((id(found.left), id(found.right)), None)
+        _comparisons[folder].pop((id(comparison.left), id(comparison.right)), None)
 
 
 class _Comparing:
@@ -103,7 +103,7 @@ class _Comparing:
         self._differing: list[int] = []
         self._spent = 0.0
         header, _, self._twins = header_differences(left.trace, right.trace)
-        self._found = First(header, is_fork=kin == "fork")
+        self._search = First(header, is_fork=kin == "fork")
         self._phases: StepPhases | None = None
         self._learned = shift
         """The ids of the aligned steps before this one are known, if they were looked for."""
@@ -119,7 +119,7 @@ class _Comparing:
             if self.kin != "fork" and self._start < stop:
                 begun = self._phases.begin(self.left.step(0), self.right.step(0), *states)
                 if begun:
-                    self._found.see(PhaseDiff(0, "init", tuple(begun)))
+                    self._search.see(PhaseDiff(0, "init", tuple(begun)))
         while self._upto < stop:
             check_wanted()
             mine, theirs = places_of(self.left, self._upto), places_of(self.right, self._upto - self.shift)
@@ -150,14 +150,14 @@ class _Comparing:
 
     def _differ(self, k: int) -> None:
         """Record a step whose records differ in content."""
-        if not self._found.is_over or self._spent < _SECONDS:
+        if not self._search.is_over or self._spent < _SECONDS:
             begin = time.monotonic()
             places = self._of_step(k)
             self._spent += time.monotonic() - begin
             if not places:
                 return
             for place in places:
-                self._found.see(place)
+                self._search.see(place)
         self._differing.append(k)
 
     def answer(self, a: Json, b: Json, n: int, k: int | None) -> Json:
@@ -167,15 +167,15 @@ class _Comparing:
         both = range(self._start, max(self._start, min(counts[0], counts[1] + self.shift)))
         whole = self._upto >= min(self.left.count, self.right.count + self.shift)
         compared = both if whole else range(self._start, self._upto)
-        found, differing = self._found, self._differing
+        search, differing = self._search, self._differing
         if whole:  # steps under way are compared for each answer
-            found = copy(found)
+            search = copy(search)
             for open_k in range(max(self._upto, self._start), both.stop):
                 if places := self._of_step(open_k, parted=bool(differing)):
                     differing = [*differing, open_k]
                     for place in places:
-                        found.see(place)
-        first = self._first(found, counts, whole)
+                        search.see(place)
+        first = self._first(search, counts, whole)
         here = first if k is None else self._at(k, both)
         columns = min(n, steps)
         marks = [" "] * columns
@@ -195,7 +195,7 @@ class _Comparing:
                 "b": _columns(self.right, self.shift, columns, steps),
                 "differ": "".join(marks),
             },
-            "given": self._given(found),
+            "given": self._settings_json(search),
             "edited": self._edited(),
             "first": first,
             "here": here,
@@ -217,8 +217,8 @@ class _Comparing:
         for again in (False, True):
             phases.parted = before
             steps = self.left.step(k), self.right.step(k - self.shift)
-            found = [PhaseDiff(k, phase, tuple(several)) for phase, several in phases.of(*steps) if several]
-            differences = (each for place in found for each in place.differences)
+            phases_differing = [PhaseDiff(k, phase, tuple(several)) for phase, several in phases.of(*steps) if several]
+            differences = (each for place in phases_differing for each in place.differences)
             if again or self._learned >= k or not any(may_be_ids(each.left, each.right) for each in differences):
                 break
             for j in range(self._learned, k):
@@ -227,28 +227,28 @@ class _Comparing:
             self._learned = k
         if parted is not None:
             phases.parted = before
-        return found
+        return phases_differing
 
-    def _first(self, found: First, counts: tuple[int, int], whole: bool) -> Json | None:
+    def _first(self, search: First, counts: tuple[int, int], whole: bool) -> Json | None:
         """Return the first difference to show, or None so far."""
-        elsewhere = self._elsewhere(counts) if whole and not found.is_over else None
+        elsewhere = self._elsewhere(counts) if whole and not search.is_over else None
         if elsewhere is not None and elsewhere["phase"] != "header":
             return elsewhere
-        place = found.first if whole else found.result
+        place = search.first if whole else search.result
         if place is not None:
-            return self._told_place(place)
+            return self._place_json(place)
         return elsewhere
 
-    def _told_place(self, place: PhaseDiff) -> Json:
-        return self._told(place.step, place.step - self.shift, place.phase, place.differences[0])
+    def _place_json(self, place: PhaseDiff) -> Json:
+        return self._difference_json(place.step, place.step - self.shift, place.phase, place.differences[0])
 
     def _at(self, k: int, both: range) -> Json | None:
         """Return the first difference in an aligned step.
 
         Returns None if there is none, or if only one run has the step.
         """
-        found = self._of_step(k, parted=True) if k in both else []
-        return self._told_place(found[0]) if found else None
+        places = self._of_step(k, parted=True) if k in both else []
+        return self._place_json(places[0]) if places else None
 
     def _elsewhere(self, counts: tuple[int, int]) -> Json | None:
         """Return the first difference of runs whose common steps are equal.
@@ -271,23 +271,23 @@ class _Comparing:
             }
         ends = next(StepPhases(self._twins).differences(end_of(self.left.trace), end_of(self.right.trace), ""), None)
         if ends is not None:
-            return self._told(None, None, "end", ends)
-        headers = self._found.settings
-        return self._told(None, None, "header", headers[0]) if headers else None
+            return self._difference_json(None, None, "end", ends)
+        headers = self._search.settings
+        return self._difference_json(None, None, "header", headers[0]) if headers else None
 
-    def _told(self, ka: int | None, kb: int | None, phase: str, found: Difference) -> Json:
+    def _difference_json(self, ka: int | None, kb: int | None, phase: str, difference: Difference) -> Json:
         sides = [
             None if value is ABSENT else Nodes(trace.blobs()).node(value)
-            for value, trace in ((found.left, self.left), (found.right, self.right))
+            for value, trace in ((difference.left, self.left), (difference.right, self.right))
         ]
-        words = ["nothing" if value is ABSENT else brief(value) for value in (found.left, found.right)]
-        says = f"{phase} {found.path or '/'}: {clipped(words[0])} | {clipped(words[1])}"
-        return {"ka": ka, "kb": kb, "phase": phase, "path": found.path, "a": sides[0], "b": sides[1], "says": says}
+        words = ["nothing" if value is ABSENT else brief(value) for value in (difference.left, difference.right)]
+        says = f"{phase} {difference.path or '/'}: {clipped(words[0])} | {clipped(words[1])}"
+        return {"ka": ka, "kb": kb, "phase": phase, "path": difference.path, "a": sides[0], "b": sides[1], "says": says}
 
-    def _given(self, found: First) -> list[Json]:
+    def _settings_json(self, search: First) -> list[Json]:
         """Return how the headers and the first states differ."""
-        told = [self._told(None, None, "header", each) for each in found.settings[:_GIVEN]]
-        return [{name: each[name] for name in ("path", "a", "b")} for each in told]
+        settings = [self._difference_json(None, None, "header", each) for each in search.settings[:_MAX_SETTINGS]]
+        return [{name: each[name] for name in ("path", "a", "b")} for each in settings]
 
     def _edited(self) -> Json | None:
         k = self.shift
@@ -310,7 +310,7 @@ class _Comparing:
 def _columns(trace: IndexedTrace, shift: int, n: int, steps: int) -> Json:
     """Return the columns of one side; a column without steps is blank."""
     names = ("first", "seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost")
-    found: Json = {"from": -shift, "to": steps - shift, "n": n, "mode": ""} | {name: [] for name in names}
+    columns: Json = {"from": -shift, "to": steps - shift, "n": n, "mode": ""} | {name: [] for name in names}
     rows: dict[int, tuple[Any, ...]] = {}
     for facts in trace.facts(0, trace.count + 1) if n and steps <= 2 * n else ():
         tokens, sums = facts.tokens_in + facts.tokens_out, facts.sum_tokens_in + facts.sum_tokens_out
@@ -334,13 +334,13 @@ def _columns(trace: IndexedTrace, shift: int, n: int, steps: int) -> Json:
         row_ = rows.get(column)
         if row_ is None:
             modes.append(" ")
-            row_ = (*blank[:4], *(found[name][-1] if column else 0 for name in names[4:]))
+            row_ = (*blank[:4], *(columns[name][-1] if column else 0 for name in names[4:]))
         else:
             modes.append(RARE[row_[7]])
         for name, value in zip(names, row_, strict=False):
-            found[name].append(value)
-    found["mode"] = "".join(modes)
-    return found
+            columns[name].append(value)
+    columns["mode"] = "".join(modes)
+    return columns
 
 
 def _merged(old: tuple[Any, ...] | None, new: tuple[Any, ...]) -> tuple[Any, ...]:

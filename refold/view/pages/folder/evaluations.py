@@ -76,7 +76,7 @@ def evaluation(folder: Folder, query: Mapping[str, str], offset: int, limit: int
         **_figures(result),
         "id": name,
         "about": _about(folder, name),
-        "scores": [_estimate(score, found) for score, found in _estimates(result).items()],
+        "scores": [_estimate(score, estimate) for score, estimate in _estimates(result).items()],
         "pass_at": [_pass_at(result, k) for k in range(1, min(result.repeats, 20) + 1)] if result.repeats > 1 else [],
         "scorers": result.scorers,
         "columns": columns,
@@ -98,12 +98,12 @@ def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
     from ....modules.evaluation.comparison import Settings, diff_results, parting
 
     before, after = _result(folder, a), _result(folder, b)
-    found = diff_results(before, after, runs=False)
+    diff = diff_results(before, after, runs=False)
     until = time.monotonic() + seconds
     tasks: dict[tuple[Any, ...], Json] = {}
     parted: dict[tuple[str | None, str | None], Json] = {}
-    given = Settings()
-    for each in found.changes:
+    settings = Settings()
+    for each in diff.changes:
         check_wanted()
         place = (each.id, each.runs)
         if place not in tasks:
@@ -113,22 +113,22 @@ def evaluation_diff(folder: Folder, a: str, b: str, seconds: float) -> Json:
             tasks[place] = doc
             if len(tasks) <= _LISTED:
                 if each.runs not in parted and len(parted) < _PARTED and time.monotonic() < until:
-                    parted[each.runs] = parting(_trace(folder, each.runs[0]), _trace(folder, each.runs[1]), given)
+                    parted[each.runs] = parting(_trace(folder, each.runs[0]), _trace(folder, each.runs[1]), settings)
                 doc |= parted.get(each.runs, {})
                 doc["runs"] = [_named(folder, run) for run in each.runs]
         tasks[place]["scores"].append({"score": each.score, "before": each.before, "after": each.after})
     changes = list(tasks.values())
-    tests = [asdict(each) | {"significant": each.is_significant} for each in found.tests]
+    tests = [asdict(each) | {"significant": each.is_significant} for each in diff.tests]
     return {
         "a": {**_figures(before), "id": a, "scores": []},
         "b": {**_figures(after), "id": b, "scores": []},
         "tests": tests,
-        "settings": [asdict(each) for each in given.most_frequent()[:_SETTINGS]],
-        "pairs": given.pairs,
+        "settings": [asdict(each) for each in settings.most_frequent()[:_SETTINGS]],
+        "pairs": settings.pairs,
         "changes": changes[:_LISTED],
         "changes_total": len(changes),
-        "only": [{"total": len(tasks), "tasks": tasks[:20]} for tasks in (found.only_before, found.only_after)],
-        "worse": found.is_worse,
+        "only": [{"total": len(tasks), "tasks": tasks[:20]} for tasks in (diff.only_before, diff.only_after)],
+        "worse": diff.is_worse,
     }
 
 
@@ -153,8 +153,8 @@ def _result(folder: Folder, name: str) -> "EvalResult":
         raise ProblemError(409, "unreadable", f"{_SAMPLES} of {name!r} is a link, or larger than {_BYTES >> 20} MB")
     key = place, stamp_of(os.lstat(place / _SAMPLES))
     with _keeping:
-        found = _results.get(key)
-    result = found or EvalResult.load(place)
+        kept = _results.get(key)
+    result = kept or EvalResult.load(place)
     with _keeping:
         _results[key] = result
         _results.move_to_end(key)
@@ -164,8 +164,8 @@ def _result(folder: Folder, name: str) -> "EvalResult":
 
 
 def _is_small_file(path: Path, most: int) -> bool:
-    found = os.lstat(path)
-    return stat.S_ISREG(found.st_mode) and found.st_size <= most
+    info = os.lstat(path)
+    return stat.S_ISREG(info.st_mode) and info.st_size <= most
 
 
 def _summary(folder: Folder, name: str, quick: bool) -> Json:
@@ -174,17 +174,17 @@ def _summary(folder: Folder, name: str, quick: bool) -> Json:
     try:
         key = place, stamp_of(os.lstat(place / _SAMPLES))
         with _keeping:
-            found = _summaries.get(key)
-        if found is None and quick:
+            summary = _summaries.get(key)
+        if summary is None and quick:
             return {"id": name, "problem": None, "unread": True}
-        if found is None:
+        if summary is None:
             result = _result(folder, name)
-            found = {**_figures(result), "scores": [_estimate("passed", result.passing)] if result.passing else []}
+            summary = {**_figures(result), "scores": [_estimate("passed", result.passing)] if result.passing else []}
             with _keeping:
-                _summaries[key] = found
+                _summaries[key] = summary
                 while len(_summaries) > 2 * _LISTED:
                     _summaries.popitem(last=False)
-        return {**found, "id": name, "problem": None, "unread": False}
+        return {**summary, "id": name, "problem": None, "unread": False}
     except FileNotFoundError:
         return {"id": name, "problem": "not scored yet"}
     except ProblemError as problem:
@@ -219,8 +219,8 @@ def _about(folder: Folder, name: str) -> Json:
 
 
 def _verdict(sample: Any) -> bool | None:
-    found: bool | None = sample.passed if sample.is_scored else None
-    return found
+    verdict: bool | None = sample.passed if sample.is_scored else None
+    return verdict
 
 
 def _estimates(result: "EvalResult") -> "dict[str, Estimate | None]":
@@ -230,10 +230,10 @@ def _estimates(result: "EvalResult") -> "dict[str, Estimate | None]":
     }
 
 
-def _estimate(score: str, found: "Estimate | None") -> Json:
-    if found is None:
+def _estimate(score: str, estimate: "Estimate | None") -> Json:
+    if estimate is None:
         return {"score": score, "mean": None, "low": None, "high": None, "tasks": 0, "runs": 0}
-    return {"score": score, **found.to_dict()}
+    return {"score": score, **estimate.to_dict()}
 
 
 def _pass_at(result: "EvalResult", k: int) -> Json:
@@ -241,7 +241,7 @@ def _pass_at(result: "EvalResult", k: int) -> Json:
 
 
 def _group(label: str, part: "EvalResult") -> Json:
-    scores = [_estimate(score, found) for score, found in _estimates(part).items()]
+    scores = [_estimate(score, estimate) for score, estimate in _estimates(part).items()]
     return {**_figures(part), "label": _cut(label), "scores": scores}
 
 
@@ -253,7 +253,7 @@ def _columns(result: "EvalResult") -> list[str]:
             if isinstance(value, str | int | float | bool):
                 values.setdefault(column, set()).add(str(value))
     tasks = len({each.id for each in result.samples})
-    return [column for column, found in values.items() if len(found) <= min(_LISTED, max(1, tasks - 1))]
+    return [column for column, distinct in values.items() if len(distinct) <= min(_LISTED, max(1, tasks - 1))]
 
 
 def _sample(folder: Folder, sample: Any) -> Json:

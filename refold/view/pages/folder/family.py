@@ -32,12 +32,12 @@ def family(folder: Folder, name: str) -> Json:
     ]
     near = [root]
     seen = {root}
-    told: dict[str, Json] = {}
+    facts: dict[str, Json] = {}
     while near and len(nodes) < _NODES:
         above = near.pop(0)
         below = sorted(families.below.get(above, ()), key=lambda each: (families.rows[each].started or 0.0, each))
-        mine = _told(folder, above)
-        told |= mine
+        mine = _child_facts(folder, above)
+        facts |= mine
         for each in below:
             if each in seen:
                 continue
@@ -45,8 +45,8 @@ def family(folder: Folder, name: str) -> Json:
             near.append(each)
             row = families.rows[each]
             kind = row.parent_kind or ""
-            said = told.get(row.run_id, {})
-            label = said.get("label") or label_below(folder, each, kind, row.candidate, row.objective)
+            fact = facts.get(row.run_id, {})
+            label = fact.get("label") or label_below(folder, each, kind, row.candidate, row.objective)
             nodes.append(
                 {
                     "run": each,
@@ -54,12 +54,12 @@ def family(folder: Folder, name: str) -> Json:
                     "kind": kind,
                     "step": row.parent_step,
                     "label": label,
-                    "score": said.get("score"),
-                    "chosen": bool(said.get("chosen")),
+                    "score": fact.get("score"),
+                    "chosen": bool(fact.get("chosen")),
                     "row": families.run_row(each),
                 }
             )
-        for run_id, said in mine.items():
+        for run_id, fact in mine.items():
             if run_id in seen or folder.named(run_id) is not None or len(nodes) >= _NODES:
                 continue
             seen.add(run_id)
@@ -67,18 +67,18 @@ def family(folder: Folder, name: str) -> Json:
                 {
                     "run": run_id,
                     "parent": above,
-                    "kind": said["kind"],
-                    "step": said["step"],
-                    "label": said.get("label") or run_id,
-                    "score": said.get("score"),
-                    "chosen": bool(said.get("chosen")),
+                    "kind": fact["kind"],
+                    "step": fact["step"],
+                    "label": fact.get("label") or run_id,
+                    "score": fact.get("score"),
+                    "chosen": bool(fact.get("chosen")),
                     "row": None,
                 }
             )
     return {"root": root, "nodes": nodes}
 
 
-def _told(folder: Folder, name: str) -> dict[str, Json]:
+def _child_facts(folder: Folder, name: str) -> dict[str, Json]:
     """Return the facts about a run's children in its trace."""
     try:
         trace = folder.open(name, 0.0)
@@ -90,7 +90,7 @@ def _told(folder: Folder, name: str) -> dict[str, Json]:
 
 def _started(trace: IndexedTrace) -> Iterator[tuple[str, Json]]:
     """Yield each child that a run has started; branches with their scores."""
-    found: dict[str, Json] = {}
+    facts: dict[str, Json] = {}
     steps = trace.query("SELECT k FROM steps WHERE trace = :trace AND kind = 'branch' ORDER BY k LIMIT 2000")
     several = [k for (k,) in steps]
     if trace.open_facts() is not None:
@@ -103,23 +103,23 @@ def _started(trace: IndexedTrace) -> Iterator[tuple[str, Json]]:
             if record.kind == "decide" and isinstance(record["decision"].get("candidates"), list):
                 labels = [move_of(each) for each in record["decision"]["candidates"]]
             elif record.kind == "branch" and "opened" in record:
-                _open(record, opened, found, labels)
+                _open(record, opened, facts, labels)
             elif record.kind == "branch":
-                _choose(record, opened, found)
-    yield from found.items()
+                _choose(record, opened, facts)
+    yield from facts.items()
 
 
-def _open(record: Record, opened: dict[str, str], found: dict[str, Json], labels: list[str]) -> None:
+def _open(record: Record, opened: dict[str, str], facts: dict[str, Json], labels: list[str]) -> None:
     place = record["opened"]["place"]
     for index, run_id in enumerate(record["opened"]["children"]):
         opened[f"{place}.{index}" if place else str(index)] = run_id
         label = labels[index] if not place and index < len(labels) else None
-        found[run_id] = {"kind": "candidate", "step": record.step, "label": label}
+        facts[run_id] = {"kind": "candidate", "step": record.step, "label": label}
 
 
-def _choose(record: Record, opened: dict[str, str], found: dict[str, Json]) -> None:
+def _choose(record: Record, opened: dict[str, str], facts: dict[str, Json]) -> None:
     scores, chosen = record.get("scores") or {}, record["chosen"]
     goal = str(chosen.get("place", chosen.get("candidate", "?")))
     for place, run_id in opened.items():
-        found[run_id]["score"] = scores.get(place)
-        found[run_id]["chosen"] = place == goal
+        facts[run_id]["score"] = scores.get(place)
+        facts[run_id]["chosen"] = place == goal

@@ -29,8 +29,8 @@ the beginning or the end of a line, where users' text cannot be mistaken for the
 def places_of(trace: IndexedTrace, first: int) -> list[tuple[int, int]]:
     """Return the places of the next steps."""
     last = min(first + STEPS, trace.count)
-    asked = "SELECT start, stop FROM steps WHERE trace = :trace AND k >= :first AND k < :last ORDER BY k"
-    return trace.query(asked, first=first, last=last)
+    sql = "SELECT start, stop FROM steps WHERE trace = :trace AND k >= :first AND k < :last ORDER BY k"
+    return trace.query(sql, first=first, last=last)
 
 
 def within(places: list[tuple[int, int]]) -> int:

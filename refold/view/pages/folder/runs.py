@@ -90,13 +90,13 @@ class Families:
 
     def descendants(self, name: str) -> list[str]:
         """Return all runs below a run."""
-        found: list[str] = []
+        descendants: list[str] = []
         near = list(self.below.get(name, ()))
         while near:
             one = near.pop()
-            found.append(one)
+            descendants.append(one)
             near.extend(self.below.get(one, ()))
-        return found
+        return descendants
 
     def run_row(self, name: str) -> Json:
         """Return a run as one row of the list."""
@@ -176,10 +176,10 @@ _families: WeakKeyDictionary[Folder, Families] = WeakKeyDictionary()
 
 def families_of(folder: Folder) -> Families:
     """Return the families of a folder, made anew if it has changed."""
-    found = _families.get(folder)
-    if found is None or found.change != folder.changes:
-        found = _families[folder] = Families(folder)
-    return found
+    families = _families.get(folder)
+    if families is None or families.change != folder.changes:
+        families = _families[folder] = Families(folder)
+    return families
 
 
 def runs(folder: Folder, query: Query) -> Json:
@@ -190,12 +190,12 @@ def runs(folder: Folder, query: Query) -> Json:
     if under is not None and under not in families.rows:
         raise wrong(f"there is no run {under!r} here")
     matching, alone = _sifted(families, query)
-    asked = (str(flat), *(query.get(name, "") for name in ("q", *_RANGES)), *map(str, map(query.several, FILTERS)))
-    facets = families.facets.get(asked)
+    key = (str(flat), *(query.get(name, "") for name in ("q", *_RANGES)), *map(str, map(query.several, FILTERS)))
+    facets = families.facets.get(key)
     if facets is None:
         if len(families.facets) >= _QUERIES:
             families.facets.clear()
-        facets = families.facets[asked] = families.table.facets(matching, alone, flat)
+        facets = families.facets[key] = families.table.facets(matching, alone, flat)
     if flat:
         within = set(families.descendants(under)) if under is not None else None
         names = [name for name in matching if within is None or name in within]
@@ -230,7 +230,7 @@ def _folded(families: Families, matching: Iterable[str], under: str | None) -> l
 
     They are the runs' roots, or the children of `under` above them.
     """
-    shown: dict[str, None] = {}
+    rows: dict[str, None] = {}
     seen: set[str] = set()
     for name in matching:
         at: str | None = name
@@ -238,9 +238,9 @@ def _folded(families: Families, matching: Iterable[str], under: str | None) -> l
             seen.add(at)
             above = families.above.get(at)
             if above == under:
-                shown[at] = None
+                rows[at] = None
             at = above
-    return list(shown)
+    return list(rows)
 
 
 def _sifted(families: Families, query: Query) -> tuple[list[str], dict[str, list[str]]]:

@@ -15,7 +15,7 @@ from ..problems import ProblemError
 from ..query import Query
 
 _MOST = 500
-_SHOWN = 2000
+_MAX_TEXT = 2000
 """How many characters of a text are shown: a table has answers and errors of any length."""
 _STATUSES = 20
 """How many statuses are counted separately: refold writes seven, a stranger any number."""
@@ -32,10 +32,10 @@ def set_page(folder: Folder, query: Query, after: int | None, limit: int) -> Jso
     Raises `ProblemError` if the set is not in the folder.
     """
     name = query.get("id", "")
-    found = next((each for each in _all(folder) if each[0] == name), None)
-    if found is None:
+    named = next((each for each in _all(folder) if each[0] == name), None)
+    if named is None:
         raise ProblemError(404, "no_set", f"there is no set {name!r} here", "The list of runs names the sets.")
-    _, place, set_id, counts = found
+    _, place, set_id, counts = named
     statuses: list[str | None] = [each for each in query.several("status") if each] or [None]
     limit = max(1, min(limit, _MOST))
     with _tables(folder, place) as store:
@@ -77,8 +77,8 @@ def _all(folder: Folder) -> Iterator[tuple[str, str, str, list[TaskCount]]]:
     for place in folder.set_folders():
         with suppress(StoreError, TraceError):  # a file that is not a table of sets must not hide other sets
             with _tables(folder, place) as store:
-                found = [(set_id, store.tasks(set_id).counts()) for set_id in store.sets()]
-            yield from ((place if each == place else f"{place}/{each}", place, each, counts) for each, counts in found)
+                sets = [(set_id, store.tasks(set_id).counts()) for set_id in store.sets()]
+            yield from ((place if each == place else f"{place}/{each}", place, each, counts) for each, counts in sets)
 
 
 def _counts(name: str, counts: Sequence[TaskCount]) -> Json:
@@ -106,19 +106,19 @@ def _task(folder: Folder, task: TaskRow) -> Json:
         answer = "; ".join(map(str, waiting[:10])) if isinstance(waiting, list) else ""
     return {
         "place": task.place,
-        "key": task.key[:_SHOWN],
-        "status": "lost" if task.status == "running" and not task.held else task.status[:_SHOWN],
+        "key": task.key[:_MAX_TEXT],
+        "status": "lost" if task.status == "running" and not task.held else task.status[:_MAX_TEXT],
         "attempts": task.attempts,
-        "run": None if not task.run_id else folder.named(task.run_id[:_SHOWN]),
-        "group": task.group[:_SHOWN],
-        "model": task.model[:_SHOWN],
+        "run": None if not task.run_id else folder.named(task.run_id[:_MAX_TEXT]),
+        "group": task.group[:_MAX_TEXT],
+        "model": task.model[:_MAX_TEXT],
         "score": figures.score,
         "cost": figures.cost,
         "unpriced": unpriced if type(unpriced := result.get("unpriced")) is int else 0,
         "tokens": figures.tokens,
         "seconds": figures.seconds,
         "steps": steps if type(steps) is int else None,
-        "error": (figures.error or "")[:_SHOWN] or None,
-        "result": answer[:_SHOWN] or None,
+        "error": (figures.error or "")[:_MAX_TEXT] or None,
+        "result": answer[:_MAX_TEXT] or None,
         "changed": task.changed,
     }

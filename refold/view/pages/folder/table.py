@@ -73,14 +73,14 @@ class FolderTable:
     @cached_property
     def texts(self) -> dict[str, str]:
         """The text of each run in which words are searched."""
-        found = {}
+        texts = {}
         for name, row in self._rows.items():
             # a branch's file is in a folder named after its run, which is not a folder of the list
             file = "" if f"{BRANCHES}/" in row.file else row.file
-            said = (row.error or "", row.question or "", file, *row.tags)
-            parts = (row.objective, row.task, name, row.module, self._modules[name], *said)
-            found[name] = "\n".join(parts).casefold()
-        return found
+            more = (row.error or "", row.question or "", file, *row.tags)
+            parts = (row.objective, row.task, name, row.module, self._modules[name], *more)
+            texts[name] = "\n".join(parts).casefold()
+        return texts
 
     def figures(self, by: str) -> dict[str, Any]:
         """Return each run's figure, or None if it is not known."""
@@ -158,7 +158,7 @@ class FolderTable:
             self._orders[by] = known
         chosen = frozenset(names)
         order = self._orders[by]
-        found = [name for name in (reversed(order) if descending else order) if name in chosen]
-        if len(found) == len(chosen):
-            return found
-        return found + sorted(chosen.difference(found))
+        ordered = [name for name in (reversed(order) if descending else order) if name in chosen]
+        if len(ordered) == len(chosen):
+            return ordered
+        return ordered + sorted(chosen.difference(ordered))

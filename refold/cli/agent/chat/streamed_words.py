@@ -16,16 +16,16 @@ def sure_words(text: str, mode: str) -> str:
     """
     if mode == "api":
         return text
-    found = re.search(_CALLS.get(mode, _TAGS), text)
-    return text if found is None else text[: found.start()]
+    match = re.search(_CALLS.get(mode, _TAGS), text)
+    return text if match is None else text[: match.start()]
 
 
-def rest_of(content: str, shown: str) -> str:
+def rest_of(content: str, written: str) -> str:
     """Return the words of a complete answer that were not shown yet."""
     content = content.strip()
-    if not shown:
+    if not written:
         return content
-    for start in (shown, shown.rstrip()):
+    for start in (written, written.rstrip()):
         if content.startswith(start):
             return content[len(start) :]
     return ""
