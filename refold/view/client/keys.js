@@ -10,11 +10,11 @@ const OFF = "refold-letters-off"
 
 /** Take these keys while the component is mounted. @param {Keys} keys - by `KeyboardEvent.key` */
 export function useKeys(keys) {
-  const held = useRef(keys)
-  held.current = keys
+  const current = useRef(keys)
+  current.current = keys
   useLayoutEffect(() => {
-    taken.push(held)
-    return () => void taken.splice(taken.indexOf(held), 1)
+    taken.push(current)
+    return () => void taken.splice(taken.indexOf(current), 1)
   }, [])
 }
 

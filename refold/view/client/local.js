@@ -19,7 +19,7 @@ import { ProblemError } from "./remote.js"
  * @typedef {[number, [string, string, string | number][]]} Texts - of a record: the step; where, the path, and the text or its number
  * @typedef {{ amended: Operation[][], texts: Texts[] }} Beside
  * @typedef {Beside & { row: any, mode: string, step: any, changes: any, turns: any[], patch: Operation[] }} StepLine
- * @typedef {{ run: any, calls: any, root: string, steps: StepLine[], tail: Beside | null, values: Record<string, number>, long: string[], texts: Texts[], states: States | null, beginning: any[], first: Json, end: Operation[] }} Held
+ * @typedef {{ run: any, calls: any, root: string, steps: StepLine[], tail: Beside | null, values: Record<string, number>, long: string[], texts: Texts[], states: States | null, beginning: any[], first: Json, end: Operation[] }} PackedRun
  */
 
 const RARE = ["E", "W", "B", "F", "."]
@@ -59,27 +59,27 @@ function missing(message) {
 export async function local(packed) {
   /** @type {any} */
   let head = null
-  /** @type {Map<string, Held>} */
+  /** @type {Map<string, PackedRun>} */
   const runs = new Map()
-  /** @type {Held | null} */
-  let held = null
+  /** @type {PackedRun | null} */
+  let record = null
   for (const line of (await unpacked(packed)).split("\n")) {
     if (!line) continue
     const each = JSON.parse(line, revived)
     if (each.kind === "runs") head = each
     else if (each.kind === "run") {
-      held = { run: each.run, root: each.root, calls: each.calls, steps: [], tail: null, values: {}, long: [], texts: [], states: null, beginning: each.beginning, first: each.first, end: each.end }
-      runs.set(each.run.id, held)
-    } else if (held && (each.kind === "step" || each.kind === "tail")) {
-      if (each.kind === "step") held.steps.push(each)
-      else held.tail = each
-      held.texts.push(...each.texts)
-    } else if (held && each.kind === "values") {
-      held.values = each.values
-      held.long = each.texts
+      record = { run: each.run, root: each.root, calls: each.calls, steps: [], tail: null, values: {}, long: [], texts: [], states: null, beginning: each.beginning, first: each.first, end: each.end }
+      runs.set(each.run.id, record)
+    } else if (record && (each.kind === "step" || each.kind === "tail")) {
+      if (each.kind === "step") record.steps.push(each)
+      else record.tail = each
+      record.texts.push(...each.texts)
+    } else if (record && each.kind === "values") {
+      record.values = each.values
+      record.long = each.texts
     }
   }
-  /** @param {string} id @returns {Held} */
+  /** @param {string} id @returns {PackedRun} */
   const of = (id) => runs.get(id) ?? missing(`There is no run ${id}.`)
   /** @param {string} id @returns {States} */
   const states = (id) => {
@@ -130,10 +130,10 @@ export async function local(packed) {
       return line.changes ?? { k, count: 0, tree: null, more: 0 }
     },
     async state(id, k, path, offset, limit) {
-      const found = looked(states(id).at(k), path) ?? missing(`There is nothing at ${path}.`)
+      const value = looked(states(id).at(k), path) ?? missing(`There is nothing at ${path}.`)
       const tokens = tokensOf(path)
       const key = tokens[tokens.length - 1]
-      return nodeOf(found, `s:${k}:${path}`, { offset, limit: Math.max(1, Math.min(limit, MEMBERS)), ...(key === undefined ? {} : { key }) })
+      return nodeOf(value, `s:${k}:${path}`, { offset, limit: Math.max(1, Math.min(limit, MEMBERS)), ...(key === undefined ? {} : { key }) })
     },
     async value(id, at, offset, length) {
       const [, k = "", path = ""] = /^s:(-?\d+):(.*)$/s.exec(at) ?? []
@@ -180,7 +180,7 @@ function columnsOf(lines, from, to, most) {
   const steps = Math.max(0, to - from)
   const n = Math.min(most, steps)
   /** @type {any} */
-  const found = { from, to, n, first: [], mode: "", seconds: [], tokens: [], cost: [], sum_seconds: [], sum_tokens: [], sum_cost: [] }
+  const columns = { from, to, n, first: [], mode: "", seconds: [], tokens: [], cost: [], sum_seconds: [], sum_tokens: [], sum_cost: [] }
   const sums = [0, 0, 0]
   const used = (/** @type {any} */ row) => [row.seconds ?? 0, row.usage.tokens_in + row.usage.tokens_out, row.usage.cost ?? 0]
   for (const { row } of lines.slice(0, from)) used(row).forEach((value, i) => (sums[i] += value))
@@ -189,18 +189,18 @@ function columnsOf(lines, from, to, most) {
     const at = Math.floor(((k - from) * n) / steps)
     if (at !== column) {
       column = at
-      found.first.push(k)
-      for (const name of ["seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost"]) found[name].push(0)
-      found.mode += "."
+      columns.first.push(k)
+      for (const name of ["seconds", "tokens", "cost", "sum_seconds", "sum_tokens", "sum_cost"]) columns[name].push(0)
+      columns.mode += "."
     }
     const { row, mode } = /** @type {StepLine} */ (lines[k])
     const values = used(row)
-    const i = found.first.length - 1
-    ;["seconds", "tokens", "cost"].forEach((name, j) => (found[name][i] = Math.max(found[name][i], values[j])))
+    const i = columns.first.length - 1
+    ;["seconds", "tokens", "cost"].forEach((name, j) => (columns[name][i] = Math.max(columns[name][i], values[j])))
     values.forEach((value, j) => (sums[j] += value))
-    ;["sum_seconds", "sum_tokens", "sum_cost"].forEach((name, j) => (found[name][i] = sums[j]))
-    if (RARE.indexOf(mode) < RARE.indexOf(found.mode[i])) found.mode = found.mode.slice(0, i) + mode + found.mode.slice(i + 1)
+    ;["sum_seconds", "sum_tokens", "sum_cost"].forEach((name, j) => (columns[name][i] = sums[j]))
+    if (RARE.indexOf(mode) < RARE.indexOf(columns.mode[i])) columns.mode = columns.mode.slice(0, i) + mode + columns.mode.slice(i + 1)
   }
-  found.n = found.first.length
-  return found
+  columns.n = columns.first.length
+  return columns
 }

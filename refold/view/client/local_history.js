@@ -15,13 +15,13 @@ const MISSING = Symbol("no value")
 /** @param {States} states @param {string} path @param {number} offset @returns {History} */
 export function historyOf(states, path, offset) {
   /** @type {History} */
-  const found = { path, entries: [], steps: [], total: 0, searched: 1 }
+  const history = { path, entries: [], steps: [], total: 0, searched: 1 }
   for (const [k, old, now] of changesOf(states, tokensOf(path))) {
-    if (found.steps[found.steps.length - 1] !== k && found.steps.length < STEPS) found.steps.push(k)
-    if (found.total >= offset && found.total < offset + PAGE) found.entries.push({ k, old: short(old), new: short(now) })
-    found.total++
+    if (history.steps[history.steps.length - 1] !== k && history.steps.length < STEPS) history.steps.push(k)
+    if (history.total >= offset && history.total < offset + PAGE) history.entries.push({ k, old: short(old), new: short(now) })
+    history.total++
   }
-  return found
+  return history
 }
 
 /** Each change of a value at a path: the step, the old value, the new one. @param {States} states @param {string[]} tokens @returns {Generator<[number, any, any]>} */

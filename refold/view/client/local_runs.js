@@ -106,15 +106,15 @@ export function pageOf(rows, query) {
   }
   const missed = new Map(rows.map((row) => [row, missing(row)]))
   const fits = rows.filter((row) => !missed.get(row)?.length)
-  const shown = query.flat ? (query.under === undefined ? fits : fits.filter((row) => isBelow(row, query.under))) : [...new Set(fits.map(line))].filter((row) => row !== null)
-  const counted = query.flat ? shown : rows.filter((row) => shown.some((top) => top === row || isBelow(row, top.id)))
+  const lines = query.flat ? (query.under === undefined ? fits : fits.filter((row) => isBelow(row, query.under))) : [...new Set(fits.map(line))].filter((row) => row !== null)
+  const counted = query.flat ? lines : rows.filter((row) => lines.some((top) => top === row || isBelow(row, top.id)))
   const by = query.sort ?? "started"
   const figure = /** @type {(row: RunRow) => string | number | null} */ (SORTS[by])
   const down = (query.order ?? (by === "task" || by === "status" ? "asc" : "desc")) === "desc" ? -1 : 1
   const order = (/** @type {any} */ a, /** @type {any} */ b) => (a < b ? -1 : a > b ? 1 : 0)
   const sorted = [
-    ...shown.filter((row) => figure(row) !== null).sort((a, b) => down * (order(figure(a), figure(b)) || order(a.id, b.id))),
-    ...shown.filter((row) => figure(row) === null).sort((a, b) => order(a.id, b.id)),
+    ...lines.filter((row) => figure(row) !== null).sort((a, b) => down * (order(figure(a), figure(b)) || order(a.id, b.id))),
+    ...lines.filter((row) => figure(row) === null).sort((a, b) => order(a.id, b.id)),
   ]
   const root = (/** @type {RunRow} */ row) => {
     let at = row
@@ -126,17 +126,17 @@ export function pageOf(rows, query) {
   }
   /** Whether a run misses no other filter. @param {RunRow} row @param {string} name */
   const counts = (row, name) => /** @type {string[]} */ (missed.get(row)).every((each) => each === name)
-  const shownAs = (/** @type {RunRow} */ row) => (query.flat ? row.id : root(row))
+  const lineOf = (/** @type {RunRow} */ row) => (query.flat ? row.id : root(row))
   /** @param {keyof RunPage["facets"]} name */
   const facet = (name) => {
     /** @type {Map<string, Set<string>>} */
     const lines = new Map()
     for (const row of rows)
       for (const value of FACETS[name](row)) {
-        const found = lines.get(value) ?? new Set()
-        lines.set(value, counts(row, name) ? found.add(shownAs(row)) : found)
+        const ids = lines.get(value) ?? new Set()
+        lines.set(value, counts(row, name) ? ids.add(lineOf(row)) : ids)
       }
-    return [...lines].map(([value, found]) => ({ value, count: found.size })).sort((a, b) => b.count - a.count || order(a.value, b.value)).slice(0, 50)
+    return [...lines].map(([value, ids]) => ({ value, count: ids.size })).sort((a, b) => b.count - a.count || order(a.value, b.value)).slice(0, 50)
   }
   const offset = query.offset ?? 0
   return {
@@ -144,7 +144,7 @@ export function pageOf(rows, query) {
     total: sorted.length,
     all: query.flat ? rows.length : rows.filter((row) => !above(row)).length,
     totals: totalsOf(counted),
-    any_status: new Set(rows.filter((row) => counts(row, "status")).map(shownAs)).size,
+    any_status: new Set(rows.filter((row) => counts(row, "status")).map(lineOf)).size,
     facets: { status: facet("status"), reason: facet("reason"), module: facet("module"), task: facet("task"), tag: facet("tag") },
     folder: "",
     folders: new Set(rows.filter((row) => !above(row)).map((row) => row.file.replace(/[^/]*$/, ""))).size,

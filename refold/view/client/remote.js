@@ -17,7 +17,7 @@ export class ProblemError extends Error {
 }
 
 /** @param {string} address @param {RequestInit} [init] @returns {Promise<any>} */
-async function asked(address, init) {
+async function fetchJson(address, init) {
   let answer
   try {
     answer = await fetch(address, init)
@@ -33,13 +33,13 @@ async function asked(address, init) {
 
 /** A list is a repeated argument: no sign is left that its values could not have. @param {string} name @param {Record<string, any>} query @returns {string} */
 function questionOf(name, query) {
-  const given = new URLSearchParams()
-  for (const [key, value] of Object.entries(query)) for (const each of [value].flat()) if (each != null && each !== false) given.append(key, String(each))
-  return `${name}?${given}`
+  const params = new URLSearchParams()
+  for (const [key, value] of Object.entries(query)) for (const each of [value].flat()) if (each != null && each !== false) params.append(key, String(each))
+  return `${name}?${params}`
 }
 
 /** @param {string} name @param {Record<string, any>} query @returns {Promise<any>} */
-const get = (name, query) => asked(`/api/${questionOf(name, query)}`)
+const get = (name, query) => fetchJson(`/api/${questionOf(name, query)}`)
 
 /** The questions in one request, at most. */
 const TOGETHER = 12
@@ -64,7 +64,7 @@ function send() {
 /** @param {typeof waiting} some */
 async function sendTogether(some) {
   try {
-    if (some.length === 1 && some[0]) return some[0].done(await asked(`/api/${some[0].ask}`))
+    if (some.length === 1 && some[0]) return some[0].done(await fetchJson(`/api/${some[0].ask}`))
     const answers = await get("several", { ask: some.map(({ ask }) => ask) })
     some.forEach(({ done, failed }, i) => {
       const { status, answer } = answers[i]
@@ -79,16 +79,16 @@ async function sendTogether(some) {
 /** The token of the printed address: kept in this tab alone, and taken out of what could be copied. @returns {string | null} */
 function token() {
   const address = new URL(location.href)
-  const given = address.searchParams.get("token")
+  const token = address.searchParams.get("token")
   try {
-    if (given) {
-      sessionStorage.setItem("refold-token", given)
+    if (token) {
+      sessionStorage.setItem("refold-token", token)
       address.searchParams.delete("token")
       history.replaceState(null, "", address)
     }
     return sessionStorage.getItem("refold-token")
   } catch {
-    return given // storage is off, or this is a frame without an origin
+    return token // storage is off, or this is a frame without an origin
   }
 }
 
@@ -97,7 +97,7 @@ const post = (name, body) => postText(name, JSON.stringify(body))
 
 /** @param {string} name @param {string} body - JSON @returns {Promise<any>} */
 const postText = (name, body) =>
-  asked(`/api/act/${name}`, {
+  fetchJson(`/api/act/${name}`, {
     method: "POST",
     headers: { "content-type": "application/json", "X-Refold-Token": token() ?? "" },
     body,

@@ -36,13 +36,13 @@ export function stream(address, heard) {
     tries = true
     for (let i = 0; i < STREAMS && !ended && !close; i++) {
       await new Promise((settled) => {
-        const asked = navigator.locks.request(`refold-stream-${i}`, { ifAvailable: true }, (lock) => {
+        const request = navigator.locks.request(`refold-stream-${i}`, { ifAvailable: true }, (lock) => {
           if (!lock) return settled(null)
           const closed = open()
           settled(null)
           return closed
         })
-        asked.catch(() => settled(null)) // the page was paused, by a window that it opened, say: the next attempt gets one
+        request.catch(() => settled(null)) // the page was paused, by a window that it opened, say: the next attempt gets one
       })
     }
     tries = false

@@ -13,20 +13,20 @@ const AT_FIRST = 600
  * @param {object} props
  * @param {number} props.size - how many rows there are
  * @param {number} props.height - of a row, in px
- * @param {number} [props.shown] - the row to be kept in sight when it changes
+ * @param {number} [props.selected] - the row to be kept in sight when it changes
  * @param {(from: number, to: number) => any} props.rows - draws a stretch, `to` excluded
  * @param {string} props.label
  */
-export function VirtualList({ size, height, shown, rows, label }) {
+export function VirtualList({ size, height, selected, rows, label }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null))
   const sight = useRef({ top: 0, height: AT_FIRST })
   const [, setSeen] = useState("")
   const was = useRef(/** @type {number | undefined} */ (undefined))
   const at = sight.current
-  if (was.current !== shown) {
-    was.current = shown
-    if (shown !== undefined && shown >= 0) {
-      const top = shown * height
+  if (was.current !== selected) {
+    was.current = selected
+    if (selected !== undefined && selected >= 0) {
+      const top = selected * height
       if (top < at.top) at.top = top - Math.min(top, at.height / 3)
       else if (top + height > at.top + at.height) at.top = top - at.height * 0.66
     }

@@ -52,9 +52,9 @@ export function LongText({ node, source, run, bad = false }) {
   const [more, setMore] = useState("")
   const [failed, setFailed] = useState("")
   const [looks, setLooks] = useState(false)
-  const shown = String(node.value ?? "") + more
+  const text = String(node.value ?? "") + more
   useEffect(() => setMore(""), [node])
-  const isPicture = node.kind === "text" && node.size <= MOST_PICTURE && PICTURE_HEAD.test(shown)
+  const isPicture = node.kind === "text" && node.size <= MOST_PICTURE && PICTURE_HEAD.test(text)
   useEffect(() => { // a part of a picture shows nothing
     let wanted = true
     if (isPicture && source && run && node.at)
@@ -64,23 +64,23 @@ export function LongText({ node, source, run, bad = false }) {
       })
     return () => void (wanted = false)
   }, [node, isPicture])
-  const left = node.size - shown.length
+  const left = node.size - text.length
   /** @param {number} offset @param {number} length @returns {Promise<string>} */
   const read = async (offset, length) => (await /** @type {Source} */ (source).value(/** @type {string} */ (run), /** @type {string} */ (node.at), offset, length)).text
   /** @param {() => Promise<void>} work */
   const tried = (work) => void work().then(() => setFailed(""), (error) => setFailed(error.message))
-  const load = () => tried(async () => setMore(more + (await read(shown.length, CHUNK))))
-  if (isPicture && left <= 0 && PICTURE.test(shown))
-    return html`<img class="picture" src=${shown} alt="a picture in the trace" />`
-  return html`<pre class="block ${bad ? "bad" : ""}" tabindex="0" dir="auto">${visible(shown)}</pre>
-    ${left > 0 && html`<p class="big"><span>${partOf(shown.length, node.size)}</span>${source && run && node.at ? html`<button type="button" class="btn line" onClick=${load}>Show ${count(Math.min(CHUNK, left))} more</button><button type="button" class="btn line" aria-expanded=${String(looks)} onClick=${() => setLooks(!looks)}>Find in it</button><button type="button" class="btn line" onClick=${() => tried(() => save(read, node.size, node.at ?? ""))}>Save</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</p>`}
+  const load = () => tried(async () => setMore(more + (await read(text.length, CHUNK))))
+  if (isPicture && left <= 0 && PICTURE.test(text))
+    return html`<img class="picture" src=${text} alt="a picture in the trace" />`
+  return html`<pre class="block ${bad ? "bad" : ""}" tabindex="0" dir="auto">${visible(text)}</pre>
+    ${left > 0 && html`<p class="big"><span>${partOf(text.length, node.size)}</span>${source && run && node.at ? html`<button type="button" class="btn line" onClick=${load}>Show ${count(Math.min(CHUNK, left))} more</button><button type="button" class="btn line" aria-expanded=${String(looks)} onClick=${() => setLooks(!looks)}>Find in it</button><button type="button" class="btn line" onClick=${() => tried(() => save(read, node.size, node.at ?? ""))}>Save</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</p>`}
     ${left > 0 && looks && html`<${FindInIt} read=${read} size=${node.size} tried=${tried} />`}`
 }
 
 /** A search through a text that is loaded in part: Enter goes to the next place. @param {{ read: (offset: number, length: number) => Promise<string>, size: number, tried: (work: () => Promise<void>) => void }} props */
 function FindInIt({ read, size, tried }) {
   const [hit, setHit] = useState(/** @type {import("./long_text.js").Place | null} */ (null))
-  const [said, setSaid] = useState("")
+  const [status, setStatus] = useState("")
   const field = useRef(/** @type {HTMLInputElement | null} */ (null))
   useEffect(() => field.current?.focus(), [])
   /** @param {KeyboardEvent} event */
@@ -89,13 +89,13 @@ function FindInIt({ read, size, tried }) {
     if (event.key !== "Enter" || !text) return
     event.preventDefault()
     tried(async () => {
-      setSaid("Searching")
-      const found = (await findIn(read, size, text, hit ? hit.at + 1 : 0)) ?? (hit && (await findIn(read, size, text, 0)))
-      setHit(found)
-      setSaid(found ? `at character ${count(found.at + 1)} of ${count(size)}; Enter goes to the next` : "It is not in this text.")
+      setStatus("Searching")
+      const place = (await findIn(read, size, text, hit ? hit.at + 1 : 0)) ?? (hit && (await findIn(read, size, text, 0)))
+      setHit(place)
+      setStatus(place ? `at character ${count(place.at + 1)} of ${count(size)}; Enter goes to the next` : "It is not in this text.")
     })
   }
-  return html`<p class="big"><input ref=${field} class="field" type="search" aria-label="Find in this text" placeholder="Find, Enter" onKeyDown=${onKey} /><span role="status">${said}</span></p>
+  return html`<p class="big"><input ref=${field} class="field" type="search" aria-label="Find in this text" placeholder="Find, Enter" onKeyDown=${onKey} /><span role="status">${status}</span></p>
     ${hit && html`<pre class="block" tabindex="0" dir="auto">${visible(hit.before)}<mark>${visible(hit.match)}</mark>${visible(hit.after)}</pre>`}`
 }
 
@@ -121,7 +121,7 @@ function MoreMembers({ node, source, run, depth }) {
   const [whole, setWhole] = useState(/** @type {Node | null} */ (null))
   const [failed, setFailed] = useState("")
   const { at } = node
-  const load = () => /** @type {Source} */ (source).value(/** @type {string} */ (run), /** @type {string} */ (at), 0, CHUNK).then((found) => setWhole({ kind: "text", value: found.text, size: found.size, at }), (error) => setFailed(error.message))
+  const load = () => /** @type {Source} */ (source).value(/** @type {string} */ (run), /** @type {string} */ (at), 0, CHUNK).then((piece) => setWhole({ kind: "text", value: piece.text, size: piece.size, at }), (error) => setFailed(error.message))
   return html`<div class="tr" style="padding-left:${depth * 16}px">${node.children?.length ? html`<span class="dim">${count(node.size - node.children.length)} more</span>` : ""}${source && run && at && !whole ? html`<button type="button" class="more" onClick=${load}>Show all as JSON</button>` : ""}${failed && html`<span class="err">${failed}</span>`}</div>
     ${whole && html`<${LongText} node=${whole} source=${source} run=${run} />`}`
 }

@@ -14,9 +14,9 @@ export function KeySheet({ close }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null))
   const [off, setOff] = useState(lettersAreOff())
   useEffect(() => {
-    const shown = dialog.current
-    shown?.showModal()
-    return () => shown?.close()
+    const box = dialog.current
+    box?.showModal()
+    return () => box?.close()
   }, [])
   const turn = () => {
     turnLetters(!off)

@@ -17,9 +17,9 @@ export function wordDiff(old, now) {
   const whole = [["del", old], ["add", now]]
   if (a.length * b.length > MOST_PAIRS) return whole.filter((piece) => piece[1])
   /** @type {Piece[]} */
-  const found = []
+  const pieces = []
   /** @param {Piece[0]} kind @param {string[]} words */
-  const push = (kind, words) => void (words.length && found.push([kind, words.join("")]))
+  const push = (kind, words) => void (words.length && pieces.push([kind, words.join("")]))
   let at = 0
   for (const [startOld, endOld, startNew, endNew] of diff(a, b)) {
     push("same", a.slice(at, startOld))
@@ -28,8 +28,8 @@ export function wordDiff(old, now) {
     at = endOld
   }
   push("same", a.slice(at))
-  const kept = found.reduce((sum, [kind, text]) => sum + (kind === "same" ? text.trim().length : 0), 0)
-  return kept * 4 < Math.min(old.length, now.length) ? whole.filter((piece) => piece[1]) : found
+  const kept = pieces.reduce((sum, [kind, text]) => sum + (kind === "same" ? text.trim().length : 0), 0)
+  return kept * 4 < Math.min(old.length, now.length) ? whole.filter((piece) => piece[1]) : pieces
 }
 
 /** @param {{ old: string, now: string }} props */

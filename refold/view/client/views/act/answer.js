@@ -58,11 +58,11 @@ export function answerOf(field, draft, path = "") {
       const value = {}
       const problems = []
       for (const { name, field: member, required } of field.members ?? []) {
-        const given = draft?.[name]
-        if (!required && blank(member, given)) continue
-        const found = answerOf(member, given, `${path}/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`)
-        if ("problems" in found) problems.push(...found.problems)
-        else Object.defineProperty(value, name, { value: found.value, enumerable: true, configurable: true, writable: true })
+        const entered = draft?.[name]
+        if (!required && blank(member, entered)) continue
+        const answer = answerOf(member, entered, `${path}/${name.replace(/~/g, "~0").replace(/\//g, "~1")}`)
+        if ("problems" in answer) problems.push(...answer.problems)
+        else Object.defineProperty(value, name, { value: answer.value, enumerable: true, configurable: true, writable: true })
       }
       return problems.length ? { problems } : { value }
     }

@@ -56,14 +56,14 @@ function Details({ value }) {
   const nested = own.filter(([, one]) => one !== null && typeof one === "object")
   return html`${plain.length > 0 && html`<${Facts} entries=${plain} />`}
     ${origin.length > 0 && html`<details class="quiet"><summary>Details</summary><${Facts} entries=${origin} /></details>`}
-    ${nested.map(([name, one]) => html`<details class="quiet"><summary><bdi>${visible(name)}</bdi></summary><pre class="block" tabindex="0" dir="auto">${visible(shown(one))}</pre></details>`)}`
+    ${nested.map(([name, one]) => html`<details class="quiet"><summary><bdi>${visible(name)}</bdi></summary><pre class="block" tabindex="0" dir="auto">${visible(shortJson(one))}</pre></details>`)}`
 }
 
 /** @param {{ entries: [string, Json][] }} props */
-const Facts = ({ entries }) => html`<dl class="kv mono">${entries.map(([name, one]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd dir="auto">${visible(shown(one))}</dd>`)}</dl>`
+const Facts = ({ entries }) => html`<dl class="kv mono">${entries.map(([name, one]) => html`<dt><bdi>${visible(name)}</bdi></dt><dd dir="auto">${visible(shortJson(one))}</dd>`)}</dl>`
 
 /** @param {Json} value */
-const shown = (value) => {
+const shortJson = (value) => {
   const text = typeof value === "string" ? value : JSON.stringify(value, null, value && typeof value === "object" ? 1 : 0)
   return text.length > 4000 ? `${text.slice(0, 4000)} …` : text
 }
@@ -131,6 +131,6 @@ function AnswerForm({ source, run, request, answered }) {
 function focusOn(form, id) {
   const box = form?.querySelector(`#${CSS.escape(id)}`)
   const control = box?.matches("input,textarea,select") ? box : box?.querySelector("input,textarea,select,button")
-  const found = /** @type {HTMLElement | null} */ (control ?? box ?? null)
-  found?.focus()
+  const target = /** @type {HTMLElement | null} */ (control ?? box ?? null)
+  target?.focus()
 }

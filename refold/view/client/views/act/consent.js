@@ -47,8 +47,8 @@ const confirmed = (label, text, module, warning, yes) =>
   new Promise((resolve) => {
     openDialog(
       (close) =>
-        html`<${Question} text=${text} module=${module} warning=${warning} yes=${yes} answer=${(/** @type {boolean} */ given) => {
-          resolve(given)
+        html`<${Question} text=${text} module=${module} warning=${warning} yes=${yes} answer=${(/** @type {boolean} */ answer) => {
+          resolve(answer)
           close()
         }} />`,
       { label, closed: () => resolve(false) },

@@ -4,16 +4,16 @@ import { html, useState } from "../../vendor/preact.js"
 
 /** @param {{ text: () => string | Promise<string>, label: string, failed?: string }} props */
 export function CopyButton({ text, label, failed = "The browser refused" }) {
-  const [told, tell] = useState("")
+  const [message, setMessage] = useState("")
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(await text())
-      tell("Copied")
+      setMessage("Copied")
     } catch {
-      tell(failed) // A page that was opened from the disk may not write to the clipboard.
+      setMessage(failed) // A page that was opened from the disk may not write to the clipboard.
     }
   }
-  return html`<button type="button" class="btn line" onClick=${copy}>${told || label}</button><span class="sr" role="status">${told}</span>`
+  return html`<button type="button" class="btn line" onClick=${copy}>${message || label}</button><span class="sr" role="status">${message}</span>`
 }
 
 /** @param {{ text: string, label?: string }} props */

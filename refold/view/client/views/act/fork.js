@@ -81,8 +81,8 @@ function Fork({ source, run, k, path, close }) {
     source.state(run.id, at, "", 0, 200).then(
       (state) => {
         if (!wanted) return
-        const found = leaves(state, "").filter((each) => !ENGINE.has(each.split("/")[1] ?? ""))
-        setPaths(found.slice(0, 400))
+        const paths = leaves(state, "").filter((each) => !ENGINE.has(each.split("/")[1] ?? ""))
+        setPaths(paths.slice(0, 400))
       },
       (error) => setFailed(error.message),
     )
@@ -91,7 +91,7 @@ function Fork({ source, run, k, path, close }) {
   useEffect(() => {
     requestAnimationFrame(() => /** @type {HTMLElement | null} */ (first.current?.querySelector(path ? "textarea" : "input"))?.focus())
   }, [])
-  const asked = edits.map((edit) => edit.path).join("\n")
+  const editedPaths = edits.map((edit) => edit.path).join("\n")
   useEffect(() => {
     let wanted = true
     const fill = (/** @type {string} */ each, /** @type {Node} */ node) => {
@@ -113,7 +113,7 @@ function Fork({ source, run, k, path, close }) {
       )
     }
     return () => void (wanted = false)
-  }, [asked, at])
+  }, [editedPaths, at])
   const changed = edits.filter((edit) => edit.path && edit.text !== null && !(old(edit.path) && jsonOf(/** @type {Node} */ (old(edit.path))) === jsonText(edit.text))).map((edit) => ({ path: edit.path, json: jsonText(/** @type {string} */ (edit.text)) }))
   const wrong = changed.some((edit) => ENGINE.has(edit.path.split("/")[1] ?? "") || !edit.path.startsWith("/"))
   /** Another path has another value. @param {number} place @param {string} named */

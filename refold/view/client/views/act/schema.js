@@ -39,29 +39,29 @@ export function fieldOf(schema) {
 
 /** @param {unknown} schema @param {unknown} root @param {number} depth @returns {Field} */
 function read(schema, root, depth) {
-  const found = followed(schema, root)
+  const own = followed(schema, root)
   /** @type {Field} */
-  const json = { kind: "json", title: isObject(found) ? text(found.title) : "", hint: isObject(found) ? text(found.description) : "" }
-  if (!isObject(found) || depth > DEEPEST) return json
+  const json = { kind: "json", title: isObject(own) ? text(own.title) : "", hint: isObject(own) ? text(own.description) : "" }
+  if (!isObject(own) || depth > DEEPEST) return json
   const named = { title: json.title, hint: json.hint }
-  if ("const" in found) return { kind: "choice", ...named, options: [option(found.const)] }
-  if (Array.isArray(found.enum)) return found.enum.length && found.enum.length <= MOST_OPTIONS ? { kind: "choice", ...named, options: found.enum.map(option) } : json
-  const several = found.anyOf ?? found.oneOf
+  if ("const" in own) return { kind: "choice", ...named, options: [option(own.const)] }
+  if (Array.isArray(own.enum)) return own.enum.length && own.enum.length <= MOST_OPTIONS ? { kind: "choice", ...named, options: own.enum.map(option) } : json
+  const several = own.anyOf ?? own.oneOf
   if (Array.isArray(several)) return variants(several.filter((one) => !isObject(one) || one.deprecated !== true), named, root, depth)
-  const members = isObject(found.properties) ? found.properties : null
-  const type = Array.isArray(found.type) ? (found.type.length === 1 ? found.type[0] : null) : found.type ?? (members ? "object" : null)
-  if (Array.isArray(found.type) && found.type.length > 1) return variants(found.type.map((one) => ({ ...found, type: one, title: undefined })), named, root, depth)
+  const members = isObject(own.properties) ? own.properties : null
+  const type = Array.isArray(own.type) ? (own.type.length === 1 ? own.type[0] : null) : own.type ?? (members ? "object" : null)
+  if (Array.isArray(own.type) && own.type.length > 1) return variants(own.type.map((one) => ({ ...own, type: one, title: undefined })), named, root, depth)
   if (type === "boolean") return { kind: "boolean", ...named }
   if (type === "null") return { kind: "nothing", ...named }
   if (type === "integer" || type === "number") {
-    const above = figure(found.exclusiveMinimum)
-    const below = figure(found.exclusiveMaximum)
-    return { kind: type, ...named, least: above ?? figure(found.minimum), most: below ?? figure(found.maximum), above: above !== undefined, below: below !== undefined }
+    const above = figure(own.exclusiveMinimum)
+    const below = figure(own.exclusiveMaximum)
+    return { kind: type, ...named, least: above ?? figure(own.minimum), most: below ?? figure(own.maximum), above: above !== undefined, below: below !== undefined }
   }
-  if (type === "string") return { kind: "text", ...named, least: figure(found.minLength), most: figure(found.maxLength), long: !(Number(found.maxLength) <= 120) && !found.format && !found.pattern }
-  if (type === "array" && !found.prefixItems && found.items !== undefined) return list(found, named, root, depth)
-  if (type === "object" && members && Object.keys(members).length <= MOST_MEMBERS && !isObject(found.additionalProperties) && !found.patternProperties && !found.allOf) {
-    const required = Array.isArray(found.required) ? found.required : []
+  if (type === "string") return { kind: "text", ...named, least: figure(own.minLength), most: figure(own.maxLength), long: !(Number(own.maxLength) <= 120) && !own.format && !own.pattern }
+  if (type === "array" && !own.prefixItems && own.items !== undefined) return list(own, named, root, depth)
+  if (type === "object" && members && Object.keys(members).length <= MOST_MEMBERS && !isObject(own.additionalProperties) && !own.patternProperties && !own.allOf) {
+    const required = Array.isArray(own.required) ? own.required : []
     return { kind: "object", ...named, members: Object.entries(members).map(([name, one]) => ({ name, field: read(one, root, depth + 1), required: required.includes(name) })) }
   }
   return json
@@ -93,19 +93,19 @@ function variants(schemas, named, root, depth) {
 
 /** What a `$ref` points to, inside of the schema itself; nothing is fetched. @param {unknown} schema @param {unknown} root */
 function followed(schema, root) {
-  let found = schema
-  for (let hops = 0; hops < 8 && isObject(found) && typeof found.$ref === "string"; hops++) {
-    if (!found.$ref.startsWith("#")) return null
-    const { $ref, ...beside } = found
+  let node = schema
+  for (let hops = 0; hops < 8 && isObject(node) && typeof node.$ref === "string"; hops++) {
+    if (!node.$ref.startsWith("#")) return null
+    const { $ref, ...beside } = node
     /** @type {any} */
     let at = root
     for (const part of $ref.slice(1).split("/").slice(1)) {
       const key = part.replace(/~1/g, "/").replace(/~0/g, "~")
       at = isObject(at) && Object.hasOwn(at, key) ? at[key] : undefined
     }
-    found = isObject(at) ? { ...at, ...beside } : at
+    node = isObject(at) ? { ...at, ...beside } : at
   }
-  return isObject(found) && typeof found.$ref === "string" ? null : found
+  return isObject(node) && typeof node.$ref === "string" ? null : node
 }
 
 const KINDS = /** @type {Record<Kind, string>} */ ({ boolean: "yes or no", integer: "a whole number", number: "a number", text: "a text", choice: "a choice", choices: "choices", list: "a list", object: "fields", variants: "one of several", nothing: "no answer", json: "JSON" })

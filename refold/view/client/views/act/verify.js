@@ -12,9 +12,9 @@ import { command } from "./shell_words.js"
  * @typedef {Awaited<ReturnType<import("../../api.d.ts").Act["verify"]>>["divergences"]} Divergences
  */
 
-/** What `verify` found. @param {{ source: Source, run: string, found: Divergences, go: (k: number) => void, close: () => void }} props */
-export function Verified({ source, run, found, go, close }) {
-  const [first] = found
+/** What `verify` has reported. @param {{ source: Source, run: string, divergences: Divergences, go: (k: number) => void, close: () => void }} props */
+export function Verified({ source, run, divergences, go, close }) {
+  const [first] = divergences
   if (!first)
     return html`<div class="notice" role="status"><span class="grow">Verified: the code makes the same decisions and changes as recorded. Tools were not run; their results are the recorded ones.</span><button type="button" class="btn icon" aria-label="Close" onClick=${close}>✕</button></div>`
   return html`<section class="diverged" aria-label="First divergence">
@@ -23,7 +23,7 @@ export function Verified({ source, run, found, go, close }) {
       <button type="button" class="btn icon" aria-label="Close" onClick=${close}>✕</button></div>
     <div class="twins"><div><h4>Recorded</h4>${first.expected ? html`<${NodeValue} source=${source} run=${run} node=${first.expected} />` : html`<p class="dim">nothing</p>`}</div>
       <div><h4>Now</h4>${first.actual ? html`<${NodeValue} source=${source} run=${run} node=${first.actual} />` : html`<p class="dim">nothing</p>`}</div></div>
-    ${found.length > 1 && html`<p class="dim">${found.length - 1} more follow from it or come after it.</p>`}
+    ${divergences.length > 1 && html`<p class="dim">${divergences.length - 1} more follow from it or come after it.</p>`}
   </section>`
 }
 
@@ -38,14 +38,14 @@ export function Actions({ source, run, resumable, go }) {
   const acts = mayAct(source, run)
   const [busy, setBusy] = useState("")
   const [failed, setFailed] = useState("")
-  const [found, setFound] = useState(/** @type {Divergences | null} */ (null))
+  const [divergences, setDivergences] = useState(/** @type {Divergences | null} */ (null))
   /** @param {string} name @param {() => Promise<void>} act */
   const run1 = async (name, act) => {
     if (busy) return
     if (!acts) return void openDialog(() => html`<div class="inner stack"><${Elsewhere} source=${source} run=${run} text=${command(name, run)} /></div>`, { label: /** @type {string} */ (TITLES[name]) })
     setBusy(name)
     setFailed("")
-    setFound(null)
+    setDivergences(null)
     try {
       if (await mayRun(source, run.id)) await act()
     } catch (error) {
@@ -56,9 +56,9 @@ export function Actions({ source, run, resumable, go }) {
   }
   const act = source.act
   return html`<span class="acts">
-      <button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("verify", async () => act && setFound((await act.verify(run.id)).divergences))}>${busy === "verify" ? "Verifying …" : "Verify"}</button>
+      <button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("verify", async () => act && setDivergences((await act.verify(run.id)).divergences))}>${busy === "verify" ? "Verifying …" : "Verify"}</button>
       ${resumable && html`<button type="button" class="btn ${acts ? "" : "shell"}" aria-disabled=${String(busy !== "")} onClick=${() => run1("resume", async () => void (act && (await withFiles((withoutFiles) => act.resume(run.id, withoutFiles)))))}>${busy === "resume" ? "Resuming …" : "Resume"}</button>`}
     </span>
     <div role="alert">${failed && html`<p class="problem">${failed}</p>`}</div>
-    ${found && html`<${Verified} source=${source} run=${run.id} found=${found} go=${go} close=${() => setFound(null)} />`}`
+    ${divergences && html`<${Verified} source=${source} run=${run.id} divergences=${divergences} go=${go} close=${() => setDivergences(null)} />`}`
 }

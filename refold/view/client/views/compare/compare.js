@@ -30,8 +30,8 @@ const COLUMNS = 700
  * @param {string} props.theme
  */
 export function Compare({ source, a, b, params, setParams, theme }) {
-  const asked = params.has("k") ? Number(params.get("k")) : null
-  const [found, setFound] = useState(/** @type {Comparison | null} */ (null))
+  const wantedStep = params.has("k") ? Number(params.get("k")) : null
+  const [comparison, setComparison] = useState(/** @type {Comparison | null} */ (null))
   const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
   const [grown, setGrown] = useState(0)
   useEffect(() => {
@@ -39,8 +39,8 @@ export function Compare({ source, a, b, params, setParams, theme }) {
     const askOn = async () => {
       try {
         for (let whole = false; !gone && !whole; ) {
-          const answer = await source.compare(a, b, COLUMNS, asked ?? undefined)
-          if (!gone) setFound(answer), setProblem(null)
+          const answer = await source.compare(a, b, COLUMNS, wantedStep ?? undefined)
+          if (!gone) setComparison(answer), setProblem(null)
           whole = answer.compared === null
         }
       } catch (error) {
@@ -49,32 +49,32 @@ export function Compare({ source, a, b, params, setParams, theme }) {
     }
     void askOn()
     return () => void (gone = true)
-  }, [source, a, b, asked, grown])
+  }, [source, a, b, wantedStep, grown])
   useEffect(() => {
-    if (!found || ![found.a, found.b].some((run) => run.status === "running" || run.status === "waiting")) return
+    if (!comparison || ![comparison.a, comparison.b].some((run) => run.status === "running" || run.status === "waiting")) return
     let timer = 0
     const heard = (/** @type {import("../../api.d.ts").LiveEvent} */ event) => {
       if (event.type !== "runs" && !timer) timer = window.setTimeout(() => ((timer = 0), setGrown((n) => n + 1)), 500)
     }
     const stops = [source.events(a, heard), source.events(b, heard)]
     return () => (clearTimeout(timer), stops.forEach((stop) => stop()))
-  }, [source, a, b, found?.a.status, found?.b.status])
+  }, [source, a, b, comparison?.a.status, comparison?.b.status])
 
   useEffect(() => { // what is asked for the other way round has the address of what is shown
-    if (found && found.a.id === b && a !== b) location.replace(`#/compare/${encodeURIComponent(b)}/${encodeURIComponent(a)}${location.hash.replace(/^[^?]*/, "")}`)
-  }, [found?.a.id])
-  const first = found?.first ?? null
-  const firstK = first ? (first.ka ?? (first.kb === null ? 0 : first.kb + /** @type {Comparison} */ (found).shift)) : 0
-  const k = asked ?? firstK
+    if (comparison && comparison.a.id === b && a !== b) location.replace(`#/compare/${encodeURIComponent(b)}/${encodeURIComponent(a)}${location.hash.replace(/^[^?]*/, "")}`)
+  }, [comparison?.a.id])
+  const first = comparison?.first ?? null
+  const firstK = first ? (first.ka ?? (first.kb === null ? 0 : first.kb + /** @type {Comparison} */ (comparison).shift)) : 0
+  const k = wantedStep ?? firstK
   const cursor = useRef(k) // where the cursor goes, before the page is drawn anew: of two quick keys, both count
   cursor.current = k
-  const { from, to } = found ? extent(found) : { from: 0, to: 1 }
+  const { from, to } = comparison ? extent(comparison) : { from: 0, to: 1 }
   /** @param {number} step */
-  const go = (step) => found && setParams({ k: String((cursor.current = Math.max(from, Math.min(to - 1, step)))) }, true)
+  const go = (step) => comparison && setParams({ k: String((cursor.current = Math.max(from, Math.min(to - 1, step)))) }, true)
   /** @param {1 | -1} way */
   const next = (way) => {
-    const ends = found ? [found.steps_a, found.steps_b + found.shift] : [0, 0]
-    const list = [...(found?.differing ?? []), ...(ends[0] === ends[1] ? [] : [Math.min(.../** @type {[number, number]} */ (ends))])] // and where one of them has ended
+    const ends = comparison ? [comparison.steps_a, comparison.steps_b + comparison.shift] : [0, 0]
+    const list = [...(comparison?.differing ?? []), ...(ends[0] === ends[1] ? [] : [Math.min(.../** @type {[number, number]} */ (ends))])] // and where one of them has ended
     const target = way > 0 ? list.find((step) => step > cursor.current) : [...list].reverse().find((step) => step < cursor.current)
     if (target !== undefined) go(target)
   }
@@ -88,35 +88,35 @@ export function Compare({ source, a, b, params, setParams, theme }) {
     n: () => next(1),
     p: () => next(-1),
   })
-  if (problem && !found) return html`<${Problem} error=${problem} />`
-  if (!found) return html`<${Loading} text="Comparing the two runs" />`
-  const fork = found.kin === "fork"
-  const direct = fork && found.b.parent?.run === found.a.id
+  if (problem && !comparison) return html`<${Problem} error=${problem} />`
+  if (!comparison) return html`<${Loading} text="Comparing the two runs" />`
+  const fork = comparison.kin === "fork"
+  const direct = fork && comparison.b.parent?.run === comparison.a.id
   return html`<div class="cmp">
     <h1 class="sr">Compare two runs</h1>
     <div class="sides">
-      <div class="dim lab">${direct ? "A fork and its source" : fork ? "Two runs of one family" : found.kin === "same" ? "Two runs of one task" : "Two runs"}</div>
-      <${Side} run=${found.a} letter="A" />
-      <${Side} run=${found.b} letter="B" note=${direct ? `fork of A from state ${found.shift}` : fork ? `starts at state ${found.shift} of A` : ""} />
+      <div class="dim lab">${direct ? "A fork and its source" : fork ? "Two runs of one family" : comparison.kin === "same" ? "Two runs of one task" : "Two runs"}</div>
+      <${Side} run=${comparison.a} letter="A" />
+      <${Side} run=${comparison.b} letter="B" note=${direct ? `fork of A from state ${comparison.shift}` : fork ? `starts at state ${comparison.shift} of A` : ""} />
     </div>
-    <${Strip} found=${found} k=${k} theme=${theme} pick=${go} />
+    <${Strip} comparison=${comparison} k=${k} theme=${theme} pick=${go} />
     <div class="legend">
       <span>A above, B below, aligned by step</span><span>grey: the same</span>
       <span><b class="old">A</b> and <b class="new">B</b> in colour: they differ</span>
-      <span>${told(found)}</span>
+      <span>${summary(comparison)}</span>
       <span class="grow opt"></span>
       <span class="row"><button type="button" class="btn icon" aria-label="Previous difference" onClick=${() => next(-1)}>‹</button><button type="button" class="btn icon" aria-label="Next difference" onClick=${() => next(1)}>›</button><span class="opt"><kbd>n</kbd> next difference</span></span>
     </div>
-    ${found.given.length > 0 && html`<section><h2 class="verdict">Different inputs</h2><p class="dim">What the two runs were given. The first difference below is the first decision or result that differs. A text from a header of A counts as equal to the text in the same place of B's header.</p><${DifferenceTable} rows=${found.given} caption="Inputs" /></section>`}
-    ${fork && found.edited?.tree && html`<section><h2 class="verdict">${direct ? `Changed by the fork, in state ${found.shift}` : `Different where B starts, at state ${found.shift} of A`}</h2><${DifferenceTable} rows=${stateRows(found.edited.tree)} total=${found.edited.count} caption="What the fork changed" /></section>`}
-    <${Here} source=${source} found=${found} k=${k} first=${firstK} go=${go} />
+    ${comparison.given.length > 0 && html`<section><h2 class="verdict">Different inputs</h2><p class="dim">What the two runs were given. The first difference below is the first decision or result that differs. A text from a header of A counts as equal to the text in the same place of B's header.</p><${DifferenceTable} rows=${comparison.given} caption="Inputs" /></section>`}
+    ${fork && comparison.edited?.tree && html`<section><h2 class="verdict">${direct ? `Changed by the fork, in state ${comparison.shift}` : `Different where B starts, at state ${comparison.shift} of A`}</h2><${DifferenceTable} rows=${stateRows(comparison.edited.tree)} total=${comparison.edited.count} caption="What the fork changed" /></section>`}
+    <${Here} source=${source} comparison=${comparison} k=${k} first=${firstK} go=${go} />
   </div>`
 }
 
-/** How many steps differ, and how many are in one run alone after the other has ended. @param {Comparison} found */
-function told(found) {
-  const differ = found.differing_total
-  const more = found.steps_a - found.steps_b - found.shift
+/** How many steps differ, and how many are in one run alone after the other has ended. @param {Comparison} comparison */
+function summary(comparison) {
+  const differ = comparison.differing_total
+  const more = comparison.steps_a - comparison.steps_b - comparison.shift
   return [differ > 0 && `${count(differ)} ${differ === 1 ? "step differs" : "steps differ"}`, more !== 0 && `${plural(Math.abs(more), "further step")} in ${more > 0 ? "A" : "B"} alone`].filter(Boolean).join(", ")
 }
 
@@ -130,47 +130,47 @@ function Side({ run, letter, note }) {
   </div>`
 }
 
-/** What is to be said of the step under the cursor. @param {Comparison} found @param {number} k @param {number} first */
-function verdict(found, k, first) {
-  const inA = k < found.steps_a
-  const inB = k >= found.shift && k - found.shift < found.steps_b
-  if (!found.first && found.compared !== null) return { title: "Comparing", note: `In the first ${count(found.compared)} steps ${found.differing_total ? "no decision and no result differs" : "nothing differs"}.` }
-  if (!found.first) return { title: "No difference", note: "Every step decides, does and changes the same." }
-  const { here } = found
-  if (k === first && found.first) {
-    const before = first - found.shift
-    const unplaced = found.first.ka === null && found.first.kb === null
-    const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : found.kin === "fork" ? "the first step after the fork" : "the runs differ from the first step on"
-    return { title: unplaced ? `First difference: the ${found.first.phase}` : `First difference: step ${k}, ${found.first.phase}`, note: unplaced || !found.first.a !== !found.first.b ? found.first.says : same }
+/** What is to be said of the step under the cursor. @param {Comparison} comparison @param {number} k @param {number} first */
+function verdict(comparison, k, first) {
+  const inA = k < comparison.steps_a
+  const inB = k >= comparison.shift && k - comparison.shift < comparison.steps_b
+  if (!comparison.first && comparison.compared !== null) return { title: "Comparing", note: `In the first ${count(comparison.compared)} steps ${comparison.differing_total ? "no decision and no result differs" : "nothing differs"}.` }
+  if (!comparison.first) return { title: "No difference", note: "Every step decides, does and changes the same." }
+  const { here } = comparison
+  if (k === first && comparison.first) {
+    const before = first - comparison.shift
+    const unplaced = comparison.first.ka === null && comparison.first.kb === null
+    const same = before > 0 ? `${count(before)} ${before === 1 ? "step is" : "steps are"} the same before it` : comparison.kin === "fork" ? "the first step after the fork" : "the runs differ from the first step on"
+    return { title: unplaced ? `First difference: the ${comparison.first.phase}` : `First difference: step ${k}, ${comparison.first.phase}`, note: unplaced || !comparison.first.a !== !comparison.first.b ? comparison.first.says : same }
   }
-  if (k < found.shift) return { title: `Step ${k}: before the fork`, note: "" }
+  if (k < comparison.shift) return { title: `Step ${k}: before the fork`, note: "" }
   if (!inA || !inB) return { title: `Step ${k}: only ${inA ? "A" : "B"} has it`, note: "" }
-  if (found.differing.includes(k) || (here && (here.ka === k || here.kb === k - found.shift))) return { title: `Step ${k}: differs${here ? ` in ${here.phase}` : ""}`, note: "" }
+  if (comparison.differing.includes(k) || (here && (here.ka === k || here.kb === k - comparison.shift))) return { title: `Step ${k}: differs${here ? ` in ${here.phase}` : ""}`, note: "" }
   return { title: `Step ${k}: the same`, note: "" }
 }
 
-/** The step under the cursor in both runs. @param {{ source: Source, found: Comparison, k: number, first: number, go: (k: number) => void }} props */
-function Here({ source, found, k, first, go }) {
+/** The step under the cursor in both runs. @param {{ source: Source, comparison: Comparison, k: number, first: number, go: (k: number) => void }} props */
+function Here({ source, comparison, k, first, go }) {
   const [steps, setSteps] = useState(/** @type {{ k: number, a: Step | null, b: Step | null } | null} */ (null))
-  const kb = k - found.shift
+  const kb = k - comparison.shift
   useEffect(() => {
     let gone = false
     const ask = (/** @type {RunRow} */ run, /** @type {number} */ step, /** @type {number} */ steps) => (step >= 0 && step < steps ? source.step(run.id, step).catch(() => null) : Promise.resolve(null))
-    Promise.all([ask(found.a, k, found.steps_a), ask(found.b, kb, found.steps_b)]).then(([x, y]) => void (gone || setSteps({ k, a: x, b: y })))
+    Promise.all([ask(comparison.a, k, comparison.steps_a), ask(comparison.b, kb, comparison.steps_b)]).then(([x, y]) => void (gone || setSteps({ k, a: x, b: y })))
     return () => void (gone = true)
-  }, [source, found, k])
-  const told = verdict(found, k, first)
-  const same = told.title.endsWith("the same")
+  }, [source, comparison, k])
+  const result = verdict(comparison, k, first)
+  const same = result.title.endsWith("the same")
   const rows = same ? [] : stepDifferences(steps?.a ?? null, steps?.b ?? null)
-  const states = found.states && (found.here || k === first) ? found.states : null
+  const states = comparison.states && (comparison.here || k === first) ? comparison.states : null
   return html`<section aria-live="polite">
-    <h2 class="verdict">${told.title}
-      <span class="verdict-note">${told.note && html`<span class="dim">${visible(told.note)}</span>`}
-        ${k !== first && found.first && html`<button type="button" class="btn line" onClick=${() => go(first)}>First difference</button>`}
+    <h2 class="verdict">${result.title}
+      <span class="verdict-note">${result.note && html`<span class="dim">${visible(result.note)}</span>`}
+        ${k !== first && comparison.first && html`<button type="button" class="btn line" onClick=${() => go(first)}>First difference</button>`}
         <button type="button" class="btn icon" aria-label="Previous step" onClick=${() => go(k - 1)}>‹</button><button type="button" class="btn icon" aria-label="Next step" onClick=${() => go(k + 1)}>›</button></span></h2>
-    ${steps && steps.k === k && html`<div class="sides steps-here"><div class="lab"></div><${StepSide} run=${found.a} step=${steps.a} why="The run has ended." source=${source} /><${StepSide} run=${found.b} step=${steps.b} why=${kb < 0 ? "B begins after this step." : "The run has ended."} source=${source} /></div>`}
+    ${steps && steps.k === k && html`<div class="sides steps-here"><div class="lab"></div><${StepSide} run=${comparison.a} step=${steps.a} why="The run has ended." source=${source} /><${StepSide} run=${comparison.b} step=${steps.b} why=${kb < 0 ? "B begins after this step." : "The run has ended."} source=${source} /></div>`}
     ${rows.length > 0 && html`<${DifferenceTable} rows=${rows} caption="What differs in the step" />`}
-    ${!rows.length && found.here && k === first && (found.here.a || found.here.b) && html`<${DifferenceTable} rows=${[{ path: found.here.path ?? found.here.phase, a: found.here.a, b: found.here.b }]} caption="What differs" />`}
+    ${!rows.length && comparison.here && k === first && (comparison.here.a || comparison.here.b) && html`<${DifferenceTable} rows=${[{ path: comparison.here.path ?? comparison.here.phase, a: comparison.here.a, b: comparison.here.b }]} caption="What differs" />`}
     ${states?.tree && html`<div class="sec"><h3>Differences between the states: ${count(states.count)} ${states.count === 1 ? "value" : "values"}</h3><${DifferenceTable} rows=${stateRows(states.tree)} total=${states.count} caption="Differences between the states" /></div>`}
   </section>`
 }

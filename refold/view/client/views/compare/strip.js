@@ -12,25 +12,25 @@ const ROW = 14
 /** px that a step is wide at most. */
 const WIDEST = 28
 
-/** The number of a's steps and b's, as places on one line. @param {Comparison} found */
-export function extent(found) {
-  const { from, to } = found.columns.a
+/** The number of a's steps and b's, as places on one line. @param {Comparison} comparison */
+export function extent(comparison) {
+  const { from, to } = comparison.columns.a
   return { from, to: Math.max(to, from + 1) }
 }
 
-/** @param {{ found: Comparison, k: number, theme: string, pick: (k: number) => void }} props */
-export function Strip({ found, k, theme, pick }) {
+/** @param {{ comparison: Comparison, k: number, theme: string, pick: (k: number) => void }} props */
+export function Strip({ comparison, k, theme, pick }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null))
   const [width, setWidth] = useState(0)
-  const { from, to } = extent(found)
+  const { from, to } = extent(comparison)
   useEffect(() => {
     const watch = new ResizeObserver(([entry]) => entry && setWidth(Math.round(entry.contentRect.width)))
     if (canvas.current) watch.observe(canvas.current)
     return () => watch.disconnect()
   }, [])
   useLayoutEffect(() => {
-    if (canvas.current && width) draw(canvas.current, width, found, k)
-  }, [found, k, width, theme])
+    if (canvas.current && width) draw(canvas.current, width, comparison, k)
+  }, [comparison, k, width, theme])
   /** @param {any} event */
   const at = (event) => {
     const box = event.currentTarget.getBoundingClientRect()
@@ -50,18 +50,18 @@ export function Strip({ found, k, theme, pick }) {
   </div>`
 }
 
-/** @param {HTMLCanvasElement} canvas @param {number} width @param {Comparison} found @param {number} k */
-function draw(canvas, width, found, k) {
+/** @param {HTMLCanvasElement} canvas @param {number} width @param {Comparison} comparison @param {number} k */
+function draw(canvas, width, comparison, k) {
   const ratio = devicePixelRatio || 1
   canvas.width = Math.round(width * ratio)
   canvas.height = Math.round(HEIGHT * ratio)
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"))
   pen.setTransform(ratio, 0, 0, ratio, 0, 0)
-  const { from, to } = extent(found)
+  const { from, to } = extent(comparison)
   const one = width / (to - from)
   const colour = colours()
-  const { a, b } = found.columns
-  const differ = found.columns.differ
+  const { a, b } = comparison.columns
+  const differ = comparison.columns.differ
   const bar = Math.max(1, Math.min(one - Math.min(2, one * 0.2), WIDEST))
   const columns = Math.max(a.n, b.n, differ.length)
   const start = (/** @type {number} */ i) => (i >= columns ? null : from + Math.ceil((i * (to - from)) / columns))
@@ -74,12 +74,12 @@ function draw(canvas, width, found, k) {
     const across = next - step > 1 ? wide : bar
     const sign = differ[i]
     const unlike = sign === "x"
-    if (inA(found, i)) {
-      pen.fillStyle = colour(step < found.shift ? "line" : unlike || !inB(found, i) ? "old-fill" : "act-soft")
+    if (inA(comparison, i)) {
+      pen.fillStyle = colour(step < comparison.shift ? "line" : unlike || !inB(comparison, i) ? "old-fill" : "act-soft")
       pen.fillRect(x, 2, across, ROW)
     }
-    if (inB(found, i)) {
-      pen.fillStyle = colour(step < 0 ? "line" : unlike || !inA(found, i) ? "new-fill" : "act-soft")
+    if (inB(comparison, i)) {
+      pen.fillStyle = colour(step < 0 ? "line" : unlike || !inA(comparison, i) ? "new-fill" : "act-soft")
       pen.fillRect(x, 20, across, ROW)
     }
   }
@@ -96,7 +96,7 @@ function draw(canvas, width, found, k) {
   pen.fillText(String(k), Math.min(width - 24, (k - from) * one), HEIGHT)
 }
 
-/** @param {Comparison} found @param {number} i */
-const inA = (found, i) => (found.columns.a.mode[i] ?? " ") !== " "
-/** @param {Comparison} found @param {number} i */
-const inB = (found, i) => (found.columns.b.mode[i] ?? " ") !== " "
+/** @param {Comparison} comparison @param {number} i */
+const inA = (comparison, i) => (comparison.columns.a.mode[i] ?? " ") !== " "
+/** @param {Comparison} comparison @param {number} i */
+const inB = (comparison, i) => (comparison.columns.b.mode[i] ?? " ") !== " "

@@ -34,7 +34,7 @@ export function Conversation({ source, run, k, go, version = "", depth = 0, abov
   const [failed, setFailed] = useState("")
   const busy = useRef(false)
   const moved = useRef(false)
-  const held = useRef(/** @type {{ key: string, top: number } | null} */ (null))
+  const anchorRef = useRef(/** @type {{ key: string, top: number } | null} */ (null))
 
   const load = useCallback(
     /** @param {number} from @param {number} to @param {"new" | "before" | "after"} how */
@@ -42,11 +42,11 @@ export function Conversation({ source, run, k, go, version = "", depth = 0, abov
       if (busy.current) return
       busy.current = true
       try {
-        const found = await source.chat(run, Math.max(0, from), Math.max(from + 1, to))
-        held.current = how === "new" ? null : anchor(box.current)
-        setTotal(found.total)
-        setTurns((old) => joined(old, found.turns, how, found))
-        setRange(([start, end]) => kept(how === "new" ? [found.from, found.to] : [Math.min(start, found.from), Math.max(end, found.to)], how))
+        const page = await source.chat(run, Math.max(0, from), Math.max(from + 1, to))
+        anchorRef.current = how === "new" ? null : anchor(box.current)
+        setTotal(page.total)
+        setTurns((old) => joined(old, page.turns, how, page))
+        setRange(([start, end]) => kept(how === "new" ? [page.from, page.to] : [Math.min(start, page.from), Math.max(end, page.to)], how))
         setFailed("")
       } catch (error) {
         setFailed(/** @type {Error} */ (error).message)
@@ -66,8 +66,8 @@ export function Conversation({ source, run, k, go, version = "", depth = 0, abov
     if (version && total !== null && to >= total) void load(Math.max(0, to - 1), to + PART, "after")
   }, [version])
   useLayoutEffect(() => {
-    const kept = held.current
-    held.current = null
+    const kept = anchorRef.current
+    anchorRef.current = null
     if (kept && box.current) settle(box.current, kept)
   }, [turns])
   useEffect(() => {
@@ -78,7 +78,7 @@ export function Conversation({ source, run, k, go, version = "", depth = 0, abov
     const block = moved.current ? "nearest" : turn.clientHeight < innerHeight / 2 ? "center" : "start"
     moved.current = true
     // Turns have their heights only once they are in sight: the cursor's is held there until somebody does something.
-    const watch = new ResizeObserver(() => bring(/** @type {HTMLElement} */ (turn), block))
+    const watch = new ResizeObserver(() => scrollTo(/** @type {HTMLElement} */ (turn), block))
     watch.observe(chat)
     const done = new AbortController()
     done.signal.addEventListener("abort", () => watch.disconnect())
@@ -109,11 +109,11 @@ export function Conversation({ source, run, k, go, version = "", depth = 0, abov
   </div>`
 }
 
-/** @param {Turn[]} old @param {Turn[]} found @param {"new" | "before" | "after"} how @param {Chat} chat @returns {Turn[]} */
-function joined(old, found, how, chat) {
-  if (how === "new") return found
-  const rest = old.filter((turn) => turn.k < chat.from || turn.k >= chat.to).filter((turn) => turn.k >= 0 || !found.some((one) => one.k === turn.k))
-  const all = how === "before" ? [...found, ...rest] : [...rest, ...found]
+/** @param {Turn[]} old @param {Turn[]} turns @param {"new" | "before" | "after"} how @param {Chat} chat @returns {Turn[]} */
+function joined(old, turns, how, chat) {
+  if (how === "new") return turns
+  const rest = old.filter((turn) => turn.k < chat.from || turn.k >= chat.to).filter((turn) => turn.k >= 0 || !turns.some((one) => one.k === turn.k))
+  const all = how === "before" ? [...turns, ...rest] : [...rest, ...turns]
   all.sort((a, b) => a.k - b.k)
   if (all.length <= KEPT) return all
   return how === "before" ? all.slice(0, KEPT) : all.slice(-KEPT)
@@ -132,7 +132,7 @@ function scrollerOf(element) {
 }
 
 /** Scroll what scrolls a turn, and not the page around it, which `scrollIntoView` would. @param {HTMLElement} turn @param {"nearest" | "center" | "start"} block */
-function bring(turn, block) {
+function scrollTo(turn, block) {
   const scroller = scrollerOf(turn)
   const top = turn.getBoundingClientRect().top - scroller.getBoundingClientRect().top
   const [above, below] = [top - MARGIN, top + turn.clientHeight + MARGIN - scroller.clientHeight]
@@ -152,8 +152,8 @@ function anchor(box) {
   return null
 }
 
-/** @param {HTMLElement} box @param {{ key: string, top: number }} held */
-function settle(box, held) {
-  const turn = box.querySelector(`:scope > [data-turn="${CSS.escape(held.key)}"]`)
-  if (turn) scrollerOf(box).scrollTop += turn.getBoundingClientRect().top - held.top
+/** @param {HTMLElement} box @param {{ key: string, top: number }} anchored */
+function settle(box, anchored) {
+  const turn = box.querySelector(`:scope > [data-turn="${CSS.escape(anchored.key)}"]`)
+  if (turn) scrollerOf(box).scrollTop += turn.getBoundingClientRect().top - anchored.top
 }

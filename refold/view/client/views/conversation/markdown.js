@@ -97,13 +97,13 @@ function inert(link) {
 function picture(image) {
   const source = image.getAttribute("src") ?? ""
   if (source.length <= LONGEST_PICTURE && PICTURE.test(source)) {
-    const shown = document.createElement("img")
-    shown.src = source
-    shown.alt = image.getAttribute("alt") || "a picture"
-    return shown
+    const picture = document.createElement("img")
+    picture.src = source
+    picture.alt = image.getAttribute("alt") || "a picture"
+    return picture
   }
-  const told = document.createElement("span")
-  told.className = "target"
-  told.textContent = `[picture${image.alt ? ` “${image.alt}”` : ""}, not loaded: ${shortened(source, 120)}]`
-  return told
+  const note = document.createElement("span")
+  note.className = "target"
+  note.textContent = `[picture${image.alt ? ` “${image.alt}”` : ""}, not loaded: ${shortened(source, 120)}]`
+  return note
 }

@@ -35,10 +35,10 @@ export function outcome(call) {
 /** @param {{ source: Source, run: string, call: ToolCall, open: boolean, depth: number, Inner: any }} props - Inner: the component of a conversation inside this one */
 export function ToolCallView({ source, run, call, open, depth, Inner }) {
   const [own, setOwn] = useState(/** @type {boolean | null} */ (null))
-  const shown = own ?? open
+  const isOpen = own ?? open
   const bad = call.error !== null
   const waits = !bad && !call.output && !call.images.length
-  return html`<details class="tool" open=${shown} onToggle=${(/** @type {any} */ event) => event.currentTarget.open !== shown && setOwn(event.currentTarget.open)}>
+  return html`<details class="tool" open=${isOpen} onToggle=${(/** @type {any} */ event) => event.currentTarget.open !== isOpen && setOwn(event.currentTarget.open)}>
     <summary>
       <${Glyph} name=${bad ? "error" : waits ? "wait" : "act"} />
       <b>${oneLine(call.name, 120)}</b>
@@ -46,7 +46,7 @@ export function ToolCallView({ source, run, call, open, depth, Inner }) {
       <span class="cut grow outcome ${bad ? "err" : "dim"}" dir="auto">→ ${visible(outcome(call))}</span>
       <span class="dim nowrap">${seconds(call.seconds)}</span>
     </summary>
-    ${shown && html`<div class="tool-body">
+    ${isOpen && html`<div class="tool-body">
       <${CallView} source=${source} run=${run} call=${{ id: null, name: call.name, args: call.args, output: bad ? null : call.output, error: call.error === null ? null : { type: "", message: call.error }, seconds: null, state: bad ? "error" : waits ? "open" : "ok" }} />
       ${call.images.map((image) => html`<${Picture} image=${image} />`)}
       ${call.run && html`<${SubAgent} source=${source} run=${call.run} name=${call.name} depth=${depth} Inner=${Inner} />`}

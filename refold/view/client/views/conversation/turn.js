@@ -5,7 +5,7 @@ import { cost, plural, shortCount } from "../../format.js"
 import { Guarded } from "../../components/guarded.js"
 import { jsonOf } from "../../components/node.js"
 import { oneLine, visible } from "../../text.js"
-import { Said } from "./said.js"
+import { MessageText } from "./message_text.js"
 import { Picture, ToolCallView } from "./tool_call.js"
 
 /**
@@ -40,7 +40,7 @@ function TurnView({ source, run, turn, now, go, depth, Inner }) {
       <div class="who">${one.answer || one.expired ? "asked" : "asks"} ${at(!turn.messages.length)}</div>
       <div class="said">
         <p class="question" dir="auto">${visible(one.request.prompt)}</p>
-        ${one.answer ? html`<div class="answer"><span class="dim">answered</span><${Said} source=${source} run=${run} node=${one.answer.kind === "text" ? one.answer : { ...one.answer, kind: "text", value: jsonOf(one.answer), size: jsonOf(one.answer).length }} /></div>` : one.expired ? html`<p class="dim">nobody answered in time</p>` : html`<p class="s-waiting">no answer yet</p>`}
+        ${one.answer ? html`<div class="answer"><span class="dim">answered</span><${MessageText} source=${source} run=${run} node=${one.answer.kind === "text" ? one.answer : { ...one.answer, kind: "text", value: jsonOf(one.answer), size: jsonOf(one.answer).length }} /></div>` : one.expired ? html`<p class="dim">nobody answered in time</p>` : html`<p class="s-waiting">no answer yet</p>`}
       </div>
     </div>`)}
     ${loose.map((child) => html`<div class="msg" key=${child.run}><div class="who">${child.kind === "background" ? "in the background" : "ran"}</div><div class="said"><a href="#/run/${encodeURIComponent(child.run)}">a child run</a>${child.here ? "" : html` <span class="dim">(its trace is not here)</span>`}</div></div>`)}
@@ -54,11 +54,11 @@ function MessageView({ source, run, message, open, depth, Inner }) {
   const used = usage ? `${shortCount(usage.tokens_in)} → ${shortCount(usage.tokens_out)} tokens${usage.cost ? `, ${cost(usage.cost)}` : ""}` : ""
   const fold = message.role === "system"
   const body = html`${message.parts.map((part) => {
-    if (part.type === "text") return part.text.size ? html`<${Said} source=${source} run=${run} node=${part.text} plain=${message.role === "tool"} />` : null
+    if (part.type === "text") return part.text.size ? html`<${MessageText} source=${source} run=${run} node=${part.text} plain=${message.role === "tool"} />` : null
     if (part.type === "image") return html`<${Picture} image=${part} />`
     return html`<p class="dim">Audio (${part.format})${part.transcript ? `: ${visible(part.transcript)}` : ""}</p>`
   })}`
-  return html`${message.reasoning && html`<details class="reasoning"><summary>Reasoning</summary><${Said} source=${source} run=${run} node=${message.reasoning} /></details>`}
+  return html`${message.reasoning && html`<details class="reasoning"><summary>Reasoning</summary><${MessageText} source=${source} run=${run} node=${message.reasoning} /></details>`}
     ${fold ? html`<details class="reasoning"><summary>Instructions</summary>${body}</details>` : body}
     ${message.tool_calls.map((call, i) => html`<${ToolCallView} key=${call.id || i} source=${source} run=${run} call=${call} open=${open} depth=${depth} Inner=${Inner} />`)}
     ${message.more > 0 && html`<p class="compacted">${plural(message.more, "more part")} of this message: the state has ${message.more === 1 ? "it" : "them"}.</p>`}

@@ -14,38 +14,38 @@ import { addressOfEvaluation, Facts, scoreText } from "./figures.js"
 
 /** @param {{ source: Source, a: string, b: string }} props */
 export function EvaluationComparison({ source, a, b }) {
-  const [found, setFound] = useState(/** @type {EvaluationDiff | null} */ (null))
+  const [comparison, setComparison] = useState(/** @type {EvaluationDiff | null} */ (null))
   const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
   useEffect(() => {
     let gone = false
-    source.evaluationDiff(a, b).then((answer) => void (gone || setFound(answer)), (error) => void (gone || setProblem(error)))
+    source.evaluationDiff(a, b).then((answer) => void (gone || setComparison(answer)), (error) => void (gone || setProblem(error)))
     return () => void (gone = true)
   }, [source, a, b])
   if (problem) return html`<${Problem} error=${problem} />`
-  if (!found) return html`<${Loading} text="Comparing the evaluations" />`
+  if (!comparison) return html`<${Loading} text="Comparing the evaluations" />`
   return html`<div class="page set-page ev-page">
-    <h1>${found.worse ? "B is worse, by more than chance" : found.tests.some((each) => each.significant) ? "B is better, by more than chance" : found.changes_total ? "No difference beyond chance" : "No difference"}</h1>
-    <div class="ev-sides"><${Side} figures=${found.a} letter="A" /><${Side} figures=${found.b} letter="B" /></div>
+    <h1>${comparison.worse ? "B is worse, by more than chance" : comparison.tests.some((each) => each.significant) ? "B is better, by more than chance" : comparison.changes_total ? "No difference beyond chance" : "No difference"}</h1>
+    <div class="ev-sides"><${Side} figures=${comparison.a} letter="A" /><${Side} figures=${comparison.b} letter="B" /></div>
     <p><a class="btn line" href=${addressOfEvaluation(b, a)}>Swap A and B</a></p>
     <section><h2>Scores</h2><div class="set-scroll" tabindex="0" role="region" aria-label="Scores"><table class="set-tasks">
       <thead><tr><th scope="col">Score</th><th scope="col" class="num">A</th><th scope="col" class="num">B</th><th scope="col" class="num">Better</th><th scope="col" class="num">Worse</th><th scope="col" class="num">Tasks</th><th scope="col">Paired test</th><th scope="col" class="num">p (Holm)</th><th scope="col">Chance?</th></tr></thead>
-      <tbody>${found.tests.map((each) => html`<tr><th scope="row" dir="auto">${visible(each.score)}</th><td class="num" data-label="A">${scoreText(each.before)}</td><td class="num" data-label="B">${scoreText(each.after)}</td><td class="num" data-label="better">${count(each.better)}</td><td class="num" data-label="worse">${count(each.worse)}</td><td class="num" data-label="tasks">${count(each.tasks)}</td><td class="nowrap">${each.test}</td><td class="num" data-label="p">${each.corrected < 0.001 ? "<0.001" : scoreText(each.corrected)}</td><td class="nowrap">${each.significant ? html`<b>more than chance</b>` : each.better || each.worse ? "may be chance" : "the same"}</td></tr>`)}</tbody>
+      <tbody>${comparison.tests.map((each) => html`<tr><th scope="row" dir="auto">${visible(each.score)}</th><td class="num" data-label="A">${scoreText(each.before)}</td><td class="num" data-label="B">${scoreText(each.after)}</td><td class="num" data-label="better">${count(each.better)}</td><td class="num" data-label="worse">${count(each.worse)}</td><td class="num" data-label="tasks">${count(each.tasks)}</td><td class="nowrap">${each.test}</td><td class="num" data-label="p">${each.corrected < 0.001 ? "<0.001" : scoreText(each.corrected)}</td><td class="nowrap">${each.significant ? html`<b>more than chance</b>` : each.better || each.worse ? "may be chance" : "the same"}</td></tr>`)}</tbody>
     </table></div></section>
-    ${found.settings.length > 0 && html`<section><h2>Different settings</h2><div class="set-scroll" tabindex="0" role="region" aria-label="Different settings"><table class="set-tasks">
+    ${comparison.settings.length > 0 && html`<section><h2>Different settings</h2><div class="set-scroll" tabindex="0" role="region" aria-label="Different settings"><table class="set-tasks">
       <thead><tr><th scope="col">Setting</th><th scope="col">A</th><th scope="col">B</th><th scope="col" class="num">Pairs of runs</th></tr></thead>
-      <tbody>${found.settings.map((each) => html`<tr><th scope="row" dir="auto">${visible(each.path)}</th><td data-label="A" dir="auto">${oneLine(each.before, 300)}</td><td data-label="B" dir="auto">${oneLine(each.after, 300)}</td><td class="num" data-label="pairs">${each.pairs === found.pairs ? `all ${count(found.pairs)}` : `${count(each.pairs)} of ${count(found.pairs)}`}</td></tr>`)}</tbody>
+      <tbody>${comparison.settings.map((each) => html`<tr><th scope="row" dir="auto">${visible(each.path)}</th><td data-label="A" dir="auto">${oneLine(each.before, 300)}</td><td data-label="B" dir="auto">${oneLine(each.after, 300)}</td><td class="num" data-label="pairs">${each.pairs === comparison.pairs ? `all ${count(comparison.pairs)}` : `${count(each.pairs)} of ${count(comparison.pairs)}`}</td></tr>`)}</tbody>
     </table></div></section>`}
     <section><h2>Tasks that changed</h2>
-      ${found.changes.length ? html`<div class="set-scroll" tabindex="0" role="region" aria-label="Tasks that changed"><table class="set-tasks">
+      ${comparison.changes.length ? html`<div class="set-scroll" tabindex="0" role="region" aria-label="Tasks that changed"><table class="set-tasks">
         <thead><tr><th scope="col">Task</th><th scope="col">Scores, A → B</th><th scope="col">Where the runs part</th></tr></thead>
-        <tbody>${found.changes.map((each) => html`<tr>
+        <tbody>${comparison.changes.map((each) => html`<tr>
           <td class="ev-task" dir="auto">${visible(each.id)}</td>
           <td class="ev-changed" data-label=""><dl>${each.scores.map(({ score, before, after }) => html`<div><dt class="dim" dir="auto">${visible(score)}</dt><dd>${scoreText(before)} → <span class=${after < before ? "err" : "ev-passed"}>${after < before ? "▼" : "▲"} ${scoreText(after)}</span></dd></div>`)}</dl></td>
           <td class="set-task"><div><${Parting} change=${each} /></div>${each.difference && html`<div class="dim told" dir="auto">${oneLine(each.difference, 300)}</div>`}</td>
         </tr>`)}</tbody></table></div>
-        ${found.changes_total > found.changes.length && html`<p class="dim">${count(found.changes_total - found.changes.length)} more tasks; <code>refold eval diff --json</code> has all.</p>`}` : html`<${Say} inner title="No task changed" />`}
+        ${comparison.changes_total > comparison.changes.length && html`<p class="dim">${count(comparison.changes_total - comparison.changes.length)} more tasks; <code>refold eval diff --json</code> has all.</p>`}` : html`<${Say} inner title="No task changed" />`}
     </section>
-    ${found.only.map((each, side) => each.total > 0 && html`<p class="dim" dir="auto">Only ${side ? "B" : "A"} has ${plural(each.total, "task")}: ${each.tasks.map((task) => oneLine(task, 80)).join(", ")}${each.total > each.tasks.length ? " …" : ""}</p>`)}
+    ${comparison.only.map((each, side) => each.total > 0 && html`<p class="dim" dir="auto">Only ${side ? "B" : "A"} has ${plural(each.total, "task")}: ${each.tasks.map((task) => oneLine(task, 80)).join(", ")}${each.total > each.tasks.length ? " …" : ""}</p>`)}
   </div>`
 }
 

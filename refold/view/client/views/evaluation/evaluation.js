@@ -72,7 +72,7 @@ function Scores({ page }) {
     <div class="set-scroll" tabindex="0" role="region" aria-label="Scores"><table class="set-tasks">
       <thead><tr><th scope="col">Score</th><th scope="col" class="num">Mean over tasks</th><th scope="col">95 % interval</th><th scope="col"><span class="sr">The interval from 0 to 1</span></th><th scope="col" class="num">Tasks</th><th scope="col" class="num">Runs</th></tr></thead>
       <tbody>
-        ${page.scores.map((each) => html`<tr><th scope="row" dir="auto">${visible(each.score)}</th><td class="num"><b>${scoreText(each.mean) || "no verdict"}</b></td><td class="nowrap">${intervalText(each)}</td><td class="ev-drawn"><${Interval} found=${each} /></td><td class="num" data-label="tasks">${count(each.tasks)}</td><td class="num" data-label="runs">${count(each.runs)}</td></tr>`)}
+        ${page.scores.map((each) => html`<tr><th scope="row" dir="auto">${visible(each.score)}</th><td class="num"><b>${scoreText(each.mean) || "no verdict"}</b></td><td class="nowrap">${intervalText(each)}</td><td class="ev-drawn"><${Interval} estimate=${each} /></td><td class="num" data-label="tasks">${count(each.tasks)}</td><td class="num" data-label="runs">${count(each.runs)}</td></tr>`)}
         ${page.pass_at.filter(({ at }) => at !== null).map(({ k, at, hat }) => html`<tr><th scope="row">pass@${k}, pass^${k}</th><td class="num nowrap">${scoreText(at)}, ${scoreText(hat)}</td><td colspan="4"></td></tr>`)}
       </tbody>
     </table></div></section>`
@@ -88,10 +88,10 @@ function Groups({ page, pick }) {
       <tbody>${page.groups.map((group) => html`<tr>
         <th scope="row" dir="auto">${visible(group.label) || html`<span class="dim">none</span>`}</th>
         ${scores.map(({ score }) => {
-          const found = group.scores.find((each) => each.score === score)
-          return html`<td class="num nowrap" data-label=${visible(score)}>${scoreText(found?.mean)}${found && found.low !== null && html` <span class="dim">${intervalText(found)}</span>`}</td>`
+          const estimate = group.scores.find((each) => each.score === score)
+          return html`<td class="num nowrap" data-label=${visible(score)}>${scoreText(estimate?.mean)}${estimate && estimate.low !== null && html` <span class="dim">${intervalText(estimate)}</span>`}</td>`
         })}
-        <td class="ev-drawn">${group.scores[0] && html`<${Interval} found=${group.scores[0]} />`}</td><td class="num" data-label="runs">${count(group.runs)}</td><td class="num nowrap" data-label="time">${seconds(group.seconds)}</td><td class="num" data-label="cost">${costBound(group)}</td>
+        <td class="ev-drawn">${group.scores[0] && html`<${Interval} estimate=${group.scores[0]} />`}</td><td class="num" data-label="runs">${count(group.runs)}</td><td class="num nowrap" data-label="time">${seconds(group.seconds)}</td><td class="num" data-label="cost">${costBound(group)}</td>
       </tr>`)}</tbody>
     </table></div>
     ${page.groups_total > page.groups.length && html`<p class="dim">${count(page.groups_total - page.groups.length)} more groups.</p>`}`}

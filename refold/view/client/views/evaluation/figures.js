@@ -14,12 +14,12 @@ export const addressOfEvaluation = (...names) => `#/evaluation/${names.map(encod
 /** A score as it is written everywhere. @param {number | null | undefined} value */
 export const scoreText = (value) => (value == null ? "" : value.toFixed(3))
 
-/** @param {ScoreEstimate} found */
-export const intervalText = (found) => (found.low === null ? "" : `${scoreText(found.low)} – ${scoreText(found.high)}`)
+/** @param {ScoreEstimate} estimate */
+export const intervalText = (estimate) => (estimate.low === null ? "" : `${scoreText(estimate.low)} – ${scoreText(estimate.high)}`)
 
-/** A mean and its interval on a line from 0 to 1; nothing for scores beyond. @param {{ found: ScoreEstimate }} props */
-export function Interval({ found }) {
-  const { mean, low, high } = found
+/** A mean and its interval on a line from 0 to 1; nothing for scores beyond. @param {{ estimate: ScoreEstimate }} props */
+export function Interval({ estimate }) {
+  const { mean, low, high } = estimate
   if (mean === null || [mean, low ?? mean, high ?? mean].some((value) => value < 0 || value > 1)) return null
   const at = (/** @type {number} */ value) => `${(value * 100).toFixed(2)}%`
   return html`<span class="ev-line" aria-hidden="true">

@@ -33,11 +33,11 @@ export function Samples({ page, show, pick, more }) {
 function Line({ sample, scorers, repeated }) {
   const raised = Object.entries(sample.errors)
   const reasons = scorers.flatMap((name) => (sample.scores[name]?.reason ? [[name, sample.scores[name]?.reason ?? ""]] : []))
-  const told = sample.error ?? sample.output
+  const text = sample.error ?? sample.output
   return html`<tr>
     <td class="set-task">
       ${sample.run === null ? html`<span dir="auto">${visible(sample.id)}</span>` : html`<a dir="auto" href=${`#/run/${encodeURIComponent(sample.run)}`}>${visible(sample.id)}</a>`}
-      ${told !== null && html`<div class=${sample.error !== null ? "err told" : "dim told"} dir="auto">${oneLine(told, 400)}</div>`}
+      ${text !== null && html`<div class=${sample.error !== null ? "err told" : "dim told"} dir="auto">${oneLine(text, 400)}</div>`}
       ${raised.map(([name, text]) => html`<div class="err told" dir="auto">${visible(name)}: ${oneLine(text, 400)}</div>`)}
       ${sample.passed !== true && reasons.map(([name, text]) => html`<div class="dim told" dir="auto">${visible(name ?? "")}: ${oneLine(text ?? "", 400)}</div>`)}
     </td>

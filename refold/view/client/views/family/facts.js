@@ -52,7 +52,7 @@ function StepFacts({ source, at }) {
   useEffect(() => {
     let gone = false
     setStep(null)
-    source.step(at.run, at.step).then((found) => void (gone || setStep(found)), () => undefined)
+    source.step(at.run, at.step).then((answer) => void (gone || setStep(answer)), () => undefined)
     return () => void (gone = true)
   }, [source, at.run, at.step])
   const branch = step?.branches[0]

@@ -35,19 +35,19 @@ export function Family({ source, run, params, setParams }) {
   const narrow = useNarrow()
   const [family, setFamily] = useState(/** @type {FamilyData | null} */ (null))
   const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
-  const [asked, ask] = useState(0)
+  const [attempt, setAttempt] = useState(0)
   useEffect(() => {
     let gone = false
-    source.family(run).then((found) => void (gone || (setFamily(found), setProblem(null))), (error) => void (gone || setProblem(error)))
+    source.family(run).then((answer) => void (gone || (setFamily(answer), setProblem(null))), (error) => void (gone || setProblem(error)))
     return () => void (gone = true)
-  }, [source, run, asked])
+  }, [source, run, attempt])
   const ids = useMemo(() => new Set(family?.nodes.map((node) => node.run)), [family])
   useEffect(() => {
     if (!ids.size) return
     let timer = 0
     const stop = source.events(null, (event) => {
       if (event.type === "run" || timer) return
-      if (event.type === "hello" || event.rows.some((row) => ids.has(row.id) || (row.parent && ids.has(row.parent.run)))) timer = window.setTimeout(() => ((timer = 0), ask((n) => n + 1)), 500)
+      if (event.type === "hello" || event.rows.some((row) => ids.has(row.id) || (row.parent && ids.has(row.parent.run)))) timer = window.setTimeout(() => ((timer = 0), setAttempt((n) => n + 1)), 500)
     })
     return () => (clearTimeout(timer), stop())
   }, [source, ids])
@@ -153,14 +153,14 @@ function Drawing({ source, root, run, narrow, picked, pick }) {
   const candidates = places.filter((one) => one.node?.kind === "candidate").length
   const forks = places.filter((one) => one.node?.kind === "fork").length
   const calls = places.filter((one) => one.node?.kind === "call").length
-  const told = [candidates && `${count(candidates)} ${candidates === 1 ? "candidate" : "candidates"}`, forks && `${count(forks)} ${forks === 1 ? "fork" : "forks"}`, calls && `${count(calls)} called ${calls === 1 ? "run" : "runs"}`].filter(Boolean)
+  const counts = [candidates && `${count(candidates)} ${candidates === 1 ? "candidate" : "candidates"}`, forks && `${count(forks)} ${forks === 1 ? "fork" : "forks"}`, calls && `${count(calls)} called ${calls === 1 ? "run" : "runs"}`].filter(Boolean)
   return html`<div class="fam">
     <div class="map" ref=${map} onScroll=${look} tabindex="-1">
       <h1 dir="auto">${visible(row?.objective || row?.task || root.run)}</h1>
-      <p class="dim">${told.length ? `${told.join(", ")}. ` : "It has no forks and no child runs. "}${candidates ? "The thick line is the chosen path; scores are at the right. " : ""}${lined ? "A fork leaves its source's line at the step where it was made; a mark is a step, all on one scale." : forks ? "A dashed line leads to a fork." : ""}</p>
+      <p class="dim">${counts.length ? `${counts.join(", ")}. ` : "It has no forks and no child runs. "}${candidates ? "The thick line is the chosen path; scores are at the right. " : ""}${lined ? "A fork leaves its source's line at the step where it was made; a mark is a step, all on one scale." : forks ? "A dashed line leads to a fork." : ""}</p>
       <div class="tree-canvas" role="tree" aria-label="Family" ref=${canvas} style="width:${laid.width}px;height:${laid.height}px" onKeyDown=${onKey}>
         <svg width=${laid.width} height=${laid.height} aria-hidden="true">
-          ${lined && seen.map((one) => html`<${ForkLine} key=${one.key} one=${one} from=${lined.from} step=${lined.step} told=${!narrow} />`)}
+          ${lined && seen.map((one) => html`<${ForkLine} key=${one.key} one=${one} from=${lined.from} step=${lined.step} isWide=${!narrow} />`)}
           ${[...lines].sort((a, b) => Number(a.way) - Number(b.way)).map((one) => html`<path key=${one.key} class="link ${one.way ? "way" : ""} ${one.node?.kind === "fork" ? "fork" : ""}" d=${narrow ? elbow(/** @type {Place} */ (one.parent), one) : curve(/** @type {Place} */ (one.parent), one)} />`)}
         </svg>
         ${seen.map((one) => html`<${Box} key=${one.key} one=${one} narrow=${narrow} picked=${one === at} pick=${() => go(one)} />`)}
@@ -197,8 +197,8 @@ function Box({ one, narrow, picked, pick }) {
   const number = row?.parent?.kind === "candidate" ? row.parent.candidate : null
   const label = visible(labelOf(one))
   const score = node ? (node.kind === "fork" ? `at ${narrow ? "" : "step "}${node.step}` : node.score === null ? "" : String(Math.round(node.score * 1000) / 1000)) : String(one.children.length)
-  const said = node ? `${node.kind === "candidate" ? `Candidate ${number ?? ""}, ` : node.kind === "fork" ? `Fork at step ${node.step}, ` : ""}${label}${node.score !== null ? `, score ${score}` : ""}${row ? `, ${row.status}` : ", its trace is not here"}${node.chosen ? ", chosen" : ""}` : `Step ${one.step}, ${one.children.length} candidates`
-  return html`<div role="treeitem" class="node ${node?.chosen ? "win" : one.way ? "way" : ""} ${node && !row ? "gone" : ""}" style="left:${one.x}px;top:${one.y}px;width:${width(one, narrow)}px" data-key=${one.key} tabindex=${picked ? 0 : -1} aria-level=${one.depth + 1} aria-selected=${String(picked)} aria-expanded=${one.children.length ? "true" : null} aria-label=${said} onClick=${pick}>
+  const description = node ? `${node.kind === "candidate" ? `Candidate ${number ?? ""}, ` : node.kind === "fork" ? `Fork at step ${node.step}, ` : ""}${label}${node.score !== null ? `, score ${score}` : ""}${row ? `, ${row.status}` : ", its trace is not here"}${node.chosen ? ", chosen" : ""}` : `Step ${one.step}, ${one.children.length} candidates`
+  return html`<div role="treeitem" class="node ${node?.chosen ? "win" : one.way ? "way" : ""} ${node && !row ? "gone" : ""}" style="left:${one.x}px;top:${one.y}px;width:${width(one, narrow)}px" data-key=${one.key} tabindex=${picked ? 0 : -1} aria-level=${one.depth + 1} aria-selected=${String(picked)} aria-expanded=${one.children.length ? "true" : null} aria-label=${description} onClick=${pick}>
     ${node && node.kind !== "candidate" && row && html`<${Glyph} name=${row.status} />`}
     ${number != null && html`<span class="no">${number}</span>`}
     <span class="cut">${label}</span>

@@ -9,8 +9,8 @@ import { BOX } from "./layout.js"
 const SIGN = 12
 const TURN = 8
 
-/** @param {{ one: import("./layout.js").Place, from: number, step: number, told: boolean }} props - px: where the lines begin, and of a step; told: whether there is room for its result */
-export function ForkLine({ one, from, step, told }) {
+/** @param {{ one: import("./layout.js").Place, from: number, step: number, isWide: boolean }} props - px: where the lines begin, and of a step; isWide: whether there is room for its result */
+export function ForkLine({ one, from, step, isWide }) {
   const row = one.node?.row
   const steps = row?.steps ?? 0
   const y = one.y + BOX / 2
@@ -19,11 +19,11 @@ export function ForkLine({ one, from, step, told }) {
   const modes = (row?.shape ?? "").trimEnd().toUpperCase()
   const wide = modes.length ? (end - x) / modes.length : 0
   /** Of a long run, the rare ones alone: signs do not lie on each other. */
-  const shown = [...modes].map((mode, i) => ({ mode, at: x + (i + 0.5) * wide })).filter(({ mode }) => wide >= SIGN || mode !== ".")
+  const signs = [...modes].map((mode, i) => ({ mode, at: x + (i + 0.5) * wide })).filter(({ mode }) => wide >= SIGN || mode !== ".")
   return html`<g>
     <path class="link" d="M${x} ${y}H${Math.max(x + 4, end)}" />
     ${one.parent && html`<path class="link fork" d="M${x} ${one.parent.y + BOX / 2}V${y - TURN}Q${x} ${y} ${x + TURN} ${y}" />`}
-    ${shown.map(({ mode, at }) => html`<g transform="translate(${at - SIGN / 2} ${y - SIGN / 2})"><${Glyph} name=${MODES[mode] ?? "act"} /></g>`)}
-    ${told && row?.result && html`<text class="told" x=${end + 12} y=${y + 4}>${oneLine(row.result, 40)}</text>`}
+    ${signs.map(({ mode, at }) => html`<g transform="translate(${at - SIGN / 2} ${y - SIGN / 2})"><${Glyph} name=${MODES[mode] ?? "act"} /></g>`)}
+    ${isWide && row?.result && html`<text class="told" x=${end + 12} y=${y + 4}>${oneLine(row.result, 40)}</text>`}
   </g>`
 }

@@ -80,12 +80,12 @@ export function placesOf(family) {
 /** The steps at which each run branched. @param {Family} family */
 function branchesOf(family) {
   /** @type {Map<string, Set<number>>} */
-  const found = new Map()
+  const steps = new Map()
   for (const node of family.nodes) {
     if (node.kind !== "candidate" || node.parent === null) continue
-    found.set(node.parent, (found.get(node.parent) ?? new Set()).add(node.step))
+    steps.set(node.parent, (steps.get(node.parent) ?? new Set()).add(node.step))
   }
-  return found
+  return steps
 }
 
 /** @param {string} key @param {FamilyNode | null} node @param {string} run @param {number} step @returns {Place} */

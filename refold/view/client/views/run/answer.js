@@ -2,8 +2,8 @@
 
 import { html } from "../../vendor/preact.js"
 import { NodeValue } from "../../components/node.js"
-import { Said } from "../conversation/said.js"
+import { MessageText } from "../conversation/message_text.js"
 
 /** @param {{ node: import("../../api.d.ts").Node, source: import("../../api.d.ts").Source, run: import("../../api.d.ts").Run }} props */
 export const Answer = ({ node, source, run }) =>
-  run.agent && node.kind === "text" ? html`<${Said} source=${source} run=${run.id} node=${node} />` : html`<${NodeValue} node=${node} source=${source} run=${run.id} />`
+  run.agent && node.kind === "text" ? html`<${MessageText} source=${source} run=${run.id} node=${node} />` : html`<${NodeValue} node=${node} source=${source} run=${run.id} />`

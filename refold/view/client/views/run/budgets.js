@@ -19,9 +19,9 @@ function line(sums, top) {
 
 /** The sum up to step k. @param {Columns} columns @param {number[]} sums @param {number} k */
 function upTo(columns, sums, k) {
-  let found = 0
-  for (let i = 0; i < columns.first.length && /** @type {number} */ (columns.first[i]) <= k; i++) found = /** @type {number} */ (sums[i])
-  return found
+  let sum = 0
+  for (let i = 0; i < columns.first.length && /** @type {number} */ (columns.first[i]) <= k; i++) sum = /** @type {number} */ (sums[i])
+  return sum
 }
 
 /** A limit without the zeros at its end: `2 h`, `8 M`. @param {string} text */
@@ -39,9 +39,9 @@ export function Budgets({ run, columns, k, last }) {
     ["Tokens", columns.sum_tokens, run.budget.max_tokens, shortCount, run.usage.tokens_in + run.usage.tokens_out],
     ["Cost", columns.sum_cost, run.budget.max_cost_usd, (value) => cost(value) || "$0", run.usage.cost],
   ]
-  const shown = all.filter(([, sums, limit]) => limit !== null || /** @type {number} */ (sums[sums.length - 1] ?? 0) > 0)
-  return html`<dl class="budgets ${k < 0 ? "" : "later"}" style="--n:${shown.length}">
-    ${shown.map(([name, sums, limit, say, whole]) => {
+  const budgets = all.filter(([, sums, limit]) => limit !== null || /** @type {number} */ (sums[sums.length - 1] ?? 0) > 0)
+  return html`<dl class="budgets ${k < 0 ? "" : "later"}" style="--n:${budgets.length}">
+    ${budgets.map(([name, sums, limit, say, whole]) => {
       const used = (k < 0 || (k >= last && run.status !== "running")) && whole !== null ? whole : name === "Steps" ? Math.min(at + 1, run.steps) + run.before : upTo(columns, sums, at)
       const end = /** @type {number} */ (sums[sums.length - 1] ?? 0)
       const top = Math.max(end, limit !== null && limit < end * 3 ? limit : 0) || 1

@@ -18,33 +18,33 @@ const PART = 100
 const KEPT = 80
 
 /**
- * The answer to a question, asked again when `asked` changes; an answer that comes too late is dropped. While the new one
+ * The answer to a question, asked again when `deps` changes; an answer that comes too late is dropped. While the new one
  * is on its way, the old one stays. The question is asked at once, so that all questions of one drawing make one request.
  * `isWhole` says of an answer that comes in parts
  * whether it is the last part: until then, the question is asked on.
  * @template T
- * @param {() => Promise<T>} ask @param {any[]} asked @param {(value: T) => boolean} [isWhole]
+ * @param {() => Promise<T>} ask @param {any[]} deps @param {(value: T) => boolean} [isWhole]
  * @returns {{ value: T | null, error: Error | null }}
  */
-export function useAnswer(ask, asked, isWhole = () => true) {
-  const [found, setFound] = useState(/** @type {{ value: T | null, error: Error | null }} */ ({ value: null, error: null }))
+export function useAnswer(ask, deps, isWhole = () => true) {
+  const [answer, setAnswer] = useState(/** @type {{ value: T | null, error: Error | null }} */ ({ value: null, error: null }))
   useLayoutEffect(() => {
     let wanted = true
     const askOn = async () => {
       try {
         for (let whole = false; wanted && !whole; ) {
           const value = await ask()
-          if (wanted) setFound({ value, error: null })
+          if (wanted) setAnswer({ value, error: null })
           whole = isWhole(value)
         }
       } catch (error) {
-        if (wanted) setFound({ value: null, error: /** @type {Error} */ (error) })
+        if (wanted) setAnswer({ value: null, error: /** @type {Error} */ (error) })
       }
     }
     void askOn()
     return () => void (wanted = false)
-  }, asked)
-  return found
+  }, deps)
+  return answer
 }
 
 /**
@@ -58,43 +58,43 @@ export function useRun(source, id) {
   const [error, setError] = useState(/** @type {Error | null} */ (null))
   const state = useRef({ busy: false, again: false, gone: false, timer: 0, heard: /** @type {LiveEvent[]} */ ([]), run: /** @type {RunInfo | null} */ (null) })
   const refresh = useCallback(() => {
-    const held = state.current
-    if (held.gone) return
-    if (held.busy) return void (held.again = true)
-    held.busy = true
+    const now = state.current
+    if (now.gone) return
+    if (now.busy) return void (now.again = true)
+    now.busy = true
     source
       .run(id)
       .then(
-        (found) => {
-          if (held.gone) return
-          held.run = found
-          setRun(found)
+        (answer) => {
+          if (now.gone) return
+          now.run = answer
+          setRun(answer)
           setError(null)
         },
-        (problem) => !held.gone && setError(problem),
+        (problem) => !now.gone && setError(problem),
       )
       .finally(() => {
-        held.timer = window.setTimeout(() => {
-          const due = held.again || held.heard.some((event) => isNews(held.run, event))
-          held.busy = held.again = false
-          held.heard = []
+        now.timer = window.setTimeout(() => {
+          const due = now.again || now.heard.some((event) => isNews(now.run, event))
+          now.busy = now.again = false
+          now.heard = []
           if (due) refresh()
         }, PACE)
       })
   }, [source, id])
   useEffect(() => {
-    const held = { busy: false, again: false, gone: false, timer: 0, heard: /** @type {LiveEvent[]} */ ([]), run: /** @type {RunInfo | null} */ (null) }
-    state.current = held
+    const now = { busy: false, again: false, gone: false, timer: 0, heard: /** @type {LiveEvent[]} */ ([]), run: /** @type {RunInfo | null} */ (null) }
+    state.current = now
     refresh()
     /** @param {LiveEvent} event */
     const heard = (event) => {
-      if (held.busy) held.heard = [...held.heard.slice(-1), event] // a hello, and the newest
-      else if (isNews(held.run, event)) refresh()
+      if (now.busy) now.heard = [...now.heard.slice(-1), event] // a hello, and the newest
+      else if (isNews(now.run, event)) refresh()
     }
     const stop = source.live ? source.events(id, heard) : () => {}
     return () => {
-      held.gone = true
-      clearTimeout(held.timer)
+      now.gone = true
+      clearTimeout(now.timer)
       stop()
     }
   }, [source, id])
@@ -115,9 +115,9 @@ export function useStepRows(source, id, size, version) {
   const busy = useRef(new Set())
   const load = (/** @type {number} */ from, /** @type {number} */ to) => {
     for (let part = Math.floor(from / PART); part * PART < Math.min(to, size); part++) {
-      const held = parts.current.get(part)
-      const whole = held && held.rows.length === PART && held.rows.every((row) => row.committed)
-      if ((held && (whole || held.version === version)) || busy.current.has(part)) continue
+      const loaded = parts.current.get(part)
+      const whole = loaded && loaded.rows.length === PART && loaded.rows.every((row) => row.committed)
+      if ((loaded && (whole || loaded.version === version)) || busy.current.has(part)) continue
       busy.current.add(part)
       source
         .steps(id, part * PART, Math.min(size, (part + 1) * PART))

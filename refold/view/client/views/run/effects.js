@@ -44,17 +44,17 @@ function CopyValue({ node, source, run, name }) {
 
 /** @param {{ effect: EffectNode, whole: number, depth: number, phase: string, source: Source, run: string }} props */
 function Effect({ effect, whole, depth, phase, source, run }) {
-  const [shown, setShown] = useState(false)
+  const [isOpen, setIsOpen] = useState(false)
   const name = oneLine(effect.name, 80)
   const used = effect.usage ? [effect.usage.tokens_in, effect.usage.tokens_out] : null
   const left = Math.min(99, (effect.start / whole) * 100)
   const state = effect.error ? "bad" : effect.open ? "open" : ""
   return html`<div class="fx ${state}">
-      <span class="cut" style="padding-left:${depth * 14}px"><span class="p">${effect.phase === phase ? "" : effect.phase}</span>${effect.request && html`<button type="button" class="twist" aria-expanded=${String(shown)} aria-label=${`Request and response of ${name}`} onClick=${() => setShown(!shown)}>${shown ? "▾" : "▸"}</button>`}<span class=${effect.error ? "err" : ""}>${name}</span>${used && (used[0] || used[1]) ? html` <span class="dim">${shortCount(used[0])} → ${shortCount(used[1])} tokens</span>` : ""}${effect.open ? html` <span class="dim">not ended</span>` : effect.cancelled ? html` <span class="dim">cancelled</span>` : ""}</span>
+      <span class="cut" style="padding-left:${depth * 14}px"><span class="p">${effect.phase === phase ? "" : effect.phase}</span>${effect.request && html`<button type="button" class="twist" aria-expanded=${String(isOpen)} aria-label=${`Request and response of ${name}`} onClick=${() => setIsOpen(!isOpen)}>${isOpen ? "▾" : "▸"}</button>`}<span class=${effect.error ? "err" : ""}>${name}</span>${used && (used[0] || used[1]) ? html` <span class="dim">${shortCount(used[0])} → ${shortCount(used[1])} tokens</span>` : ""}${effect.open ? html` <span class="dim">not ended</span>` : effect.cancelled ? html` <span class="dim">cancelled</span>` : ""}</span>
       <span class="gantt" aria-hidden="true"><i style="left:${left}%;width:${Math.min(100 - left, ((effect.seconds ?? 0) / whole) * 100)}%"></i></span>
       <span class="num dim">${seconds(effect.seconds)}</span>
     </div>
     ${effect.error && html`<p class="err mono" style="padding-left:${58 + depth * 14}px">${oneLine(`${effect.error.type}: ${effect.error.message}`, 400)}</p>`}
-    ${shown && effect.request && html`<div class="arg exchange"><span class="k">Request <${CopyValue} node=${effect.request} source=${source} run=${run} name="request" /></span><${NodeValue} node=${effect.request} source=${source} run=${run} />${effect.response && html`<span class="k">Response <${CopyValue} node=${effect.response} source=${source} run=${run} name="response" /></span><${NodeValue} node=${effect.response} source=${source} run=${run} />`}</div>`}
+    ${isOpen && effect.request && html`<div class="arg exchange"><span class="k">Request <${CopyValue} node=${effect.request} source=${source} run=${run} name="request" /></span><${NodeValue} node=${effect.request} source=${source} run=${run} />${effect.response && html`<span class="k">Response <${CopyValue} node=${effect.response} source=${source} run=${run} name="response" /></span><${NodeValue} node=${effect.response} source=${source} run=${run} />`}</div>`}
     ${effect.children.map((child) => html`<${Effect} key=${child.seq} effect=${child} whole=${whole} depth=${depth + 1} phase=${effect.phase} source=${source} run=${run} />`)}`
 }

@@ -44,12 +44,12 @@ export function Find({ source, run, go, move }) {
       let after = null
       do {
         /** @type {import("../../api.d.ts").Hits} */
-        const found = await source.search(run, text, after)
+        const page = await source.search(run, text, after)
         if (!wanted) return
-        all = [...all, ...found.hits].slice(0, MOST)
-        after = found.next
+        all = [...all, ...page.hits].slice(0, MOST)
+        after = page.next
         setHits(all)
-        setState({ searched: found.searched, busy: after !== null && all.length < MOST, problem: "" })
+        setState({ searched: page.searched, busy: after !== null && all.length < MOST, problem: "" })
       } while (after !== null && all.length < MOST && wanted)
     }
     const timer = setTimeout(() => search().catch((error) => wanted && setState({ searched: 0, busy: false, problem: error.message })), TYPING_MS)

@@ -71,11 +71,11 @@ export function Run({ source, id, params, setParams, theme }) {
 function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   const narrow = useNarrow()
   const size = run.steps + (run.open !== null ? 1 : 0)
-  const given = params.get("k")
-  const [follows, setFollows] = useState(given === null && run.status === "running")
+  const stepParam = params.get("k")
+  const [follows, setFollows] = useState(stepParam === null && run.status === "running")
   const first = useMemo(() => opening(run, size), [])
-  const asked = given === null ? first : given === "s" ? -1 : Number.parseInt(given, 10)
-  const k = follows ? size - 1 : Math.max(-1, Math.min(size - 1, Number.isFinite(asked) ? asked : first))
+  const wantedStep = stepParam === null ? first : stepParam === "s" ? -1 : Number.parseInt(stepParam, 10)
+  const k = follows ? size - 1 : Math.max(-1, Math.min(size - 1, Number.isFinite(wantedStep) ? wantedStep : first))
   const path = params.get("path")
   const all = params.get("state") === "all"
   const chat = run.agent && params.get("show") !== "step"
@@ -157,14 +157,14 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
   const asksCalls = only !== null || (k < 0 && !chat)
   const calls = useAnswer(async () => (asksCalls ? source.calls(run.id) : null), [source, run.id, asksCalls, asksCalls ? run.version : ""]).value
   const filter = (/** @type {string | null} */ key) => setParams({ calls: key })
-  const shownHistory = history?.path === path ? history : null
+  const pathHistory = history?.path === path ? history : null
   const resumed = useMemo(() => run.attempts.map((each) => each.step), [run])
-  const ticks = useMemo(() => (shownHistory?.steps ?? []).filter((each) => each < size), [shownHistory, size])
+  const ticks = useMemo(() => (pathHistory?.steps ?? []).filter((each) => each < size), [pathHistory, size])
 
   /** @param {string} mode @param {boolean} back */
   const seek = async (mode, back) => {
-    const found = await source.find(run.id, back ? cursor.current - 1 : cursor.current + 1, mode, back)
-    if (found !== null) go(found)
+    const target = await source.find(run.id, back ? cursor.current - 1 : cursor.current + 1, mode, back)
+    if (target !== null) go(target)
     else say((none.current = back ? "No earlier error" : "No later error")), setTold((n) => n + 1)
   }
   /** @param {number} by */
@@ -213,7 +213,7 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
     ["Steps", tab === "steps", { tab: "steps" }],
   ]
   const question = run.requests.length > 0 && (k < 0 || k >= run.steps - 1 || k >= size - 1)
-  const shown = step.value?.k === k ? step.value : null
+  const current = step.value?.k === k ? step.value : null
   const relatives = run.children > 0 || run.parent !== null
   return html`<div class="run">
     <div class="head"><div class="grow">
@@ -242,10 +242,10 @@ function Opened({ source, run, params, setParams, theme, refresh, gone }) {
           ${run.problem && html`<p class="notice bad">${visible(run.problem)}</p>`}
           ${question && html`<div class="pad above">${run.requests.map((request) => html`<${Ask} key=${request.id} source=${source} run=${run} request=${request} answered=${() => answered(request.id)} />`)}</div>`}
           ${chat && k < 0 && run.answer && html`<section class="pad summary said-last"><h3>Answer</h3><div class="answer"><${Answer} node=${run.answer} source=${source} run=${run} /></div></section>`}
-          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} above=${question} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} columns=${whole} calls=${calls} only=${only} filter=${filter} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : shown ? html`<${StepPanel} run=${run} step=${shown} source=${source} above=${question} />` : html`<${Loading} key=${k} text="Reading the step" />`}
+          ${chat ? html`<div class="pad"><${Conversation} source=${source} run=${run.id} k=${k} go=${go} version=${run.version} above=${question} /></div>` : k < 0 ? html`<${Summary} run=${run} source=${source} rows=${rows} columns=${whole} calls=${calls} only=${only} filter=${filter} go=${go} pick=${pick} />` : step.error ? html`<p class="notice bad">${step.error.message}</p>` : current ? html`<${StepPanel} run=${run} step=${current} source=${source} above=${question} />` : html`<${Loading} key=${k} text="Reading the step" />`}
         </div>
       </section>
-      <${StatePane} source=${source} run=${run.id} agent=${run.agent} k=${k} steps=${run.steps} ended=${run.status !== "running"} all=${all} path=${path} history=${shownHistory} rows=${rows} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />
+      <${StatePane} source=${source} run=${run.id} agent=${run.agent} k=${k} steps=${run.steps} ended=${run.status !== "running"} all=${all} path=${path} history=${pathHistory} rows=${rows} version=${run.version} go=${go} pick=${pick} setAll=${(/** @type {boolean} */ on) => setParams({ state: on ? "all" : null })} on=${!narrow || tab === "state"} />
     </div>
     ${narrow && html`<div class="thumb"><button type="button" class="btn" aria-label="Previous step" onClick=${() => go(k - 1)}>‹</button><input type="range" min="0" max=${Math.max(0, size - 1)} value=${Math.max(0, k)} aria-label="Step" onInput=${(/** @type {Event} */ event) => go(Number(/** @type {HTMLInputElement} */ (event.target).value))} /><button type="button" class="btn" aria-label="Next step" onClick=${() => go(k + 1)}>›</button></div>`}
   </div>`

@@ -27,8 +27,8 @@ const token = (key) => `/${String(key).replace(/~/g, "~0").replace(/\//g, "~1")}
 function By({ by, end, go, was = false }) {
   if (by === undefined) return null
   if (by >= end) return html`<button type="button" class="at" title="Set at the run's end" aria-label="Set at the run's end; go there" onClick=${() => go(by)}>end</button>`
-  const told = by < 0 ? (was ? "Was there when the run began" : "There since the run began") : `${was ? "Was set" : "Set"} by step ${by}`
-  return by < 0 ? html`<span class="at dim" title=${told}>${was ? "was init" : "init"}</span>` : html`<button type="button" class="at" title=${told} aria-label=${`${told}; go there`} onClick=${() => go(by)}>${was ? "was " : ""}@${count(by)}</button>`
+  const title = by < 0 ? (was ? "Was there when the run began" : "There since the run began") : `${was ? "Was set" : "Set"} by step ${by}`
+  return by < 0 ? html`<span class="at dim" title=${title}>${was ? "was init" : "init"}</span>` : html`<button type="button" class="at" title=${title} aria-label=${`${title}; go there`} onClick=${() => go(by)}>${was ? "was " : ""}@${count(by)}</button>`
 }
 
 /**
@@ -51,16 +51,16 @@ export function StatePane({ source, run, agent, k, steps, ended, all, path, hist
   const committed = k >= 0 && k < steps
   const changes = useAnswer(async () => (committed ? source.changes(run, k) : null), [source, run, k, committed])
   const whole = all || !committed
-  const shown = k < 0 ? -1 : Math.min(k + 1, steps)
-  const found = changes.value?.k === k ? changes.value : null
+  const state = k < 0 ? -1 : Math.min(k + 1, steps)
+  const current = changes.value?.k === k ? changes.value : null
   const shared = { source, run, path, end, go, pick }
   return html`<section class="pane state ${on ? "on" : ""}" aria-label="State">
     <header><h2>State <span class="dim">${k < 0 ? "at the end" : committed ? `after step ${count(k)}` : `before step ${count(k)}`}</span></h2><span class="grow"></span>
-      ${committed && html`<span class="seg" role="group" aria-label="What is shown"><button type="button" aria-pressed=${String(!whole)} onClick=${() => setAll(false)}>${found ? plural(found.count, "change") : "Changes"}</button><button type="button" aria-pressed=${String(whole)} onClick=${() => setAll(true)}>All</button></span>`}
+      ${committed && html`<span class="seg" role="group" aria-label="What is shown"><button type="button" aria-pressed=${String(!whole)} onClick=${() => setAll(false)}>${current ? plural(current.count, "change") : "Changes"}</button><button type="button" aria-pressed=${String(whole)} onClick=${() => setAll(true)}>All</button></span>`}
     </header>
     ${path !== null && html`<${PathHistory} key=${path} source=${source} run=${run} path=${path} history=${history} rows=${rows} k=${k < 0 ? end : k} end=${end} go=${go} close=${() => pick(null)} />`}
     <div class="body">
-      ${whole ? html`<${Whole} key=${`${shown} ${path ?? ""}`} agent=${agent} k=${shown} version=${shown < 0 || shown >= steps ? version : ""} ...${shared} />` : changes.error ? html`<p class="notice bad">${changes.error.message}</p>` : html`<div class="tree">${found && !found.tree ? html`<p class="pad dim">This step changed nothing but the step counter.</p>` : found?.tree ? html`<${Changed} change=${found.tree} depth=${-1} ...${shared} />` : found ? "" : html`<${Loading} key=${k} text="Reading the changes" />`}${found && found.more > 0 ? html`<p class="pad dim">${plural(found.more, "further change")}; All shows the whole state.</p>` : ""}</div>`}
+      ${whole ? html`<${Whole} key=${`${state} ${path ?? ""}`} agent=${agent} k=${state} version=${state < 0 || state >= steps ? version : ""} ...${shared} />` : changes.error ? html`<p class="notice bad">${changes.error.message}</p>` : html`<div class="tree">${current && !current.tree ? html`<p class="pad dim">This step changed nothing but the step counter.</p>` : current?.tree ? html`<${Changed} change=${current.tree} depth=${-1} ...${shared} />` : current ? "" : html`<${Loading} key=${k} text="Reading the changes" />`}${current && current.more > 0 ? html`<p class="pad dim">${plural(current.more, "further change")}; All shows the whole state.</p>` : ""}</div>`}
     </div>
   </section>`
 }
@@ -131,8 +131,8 @@ function NodeRow({ node, depth, at, name, mark, k, open: first, ...shared }) {
   const load = async () => {
     if (k < -1) return
     try {
-      const found = await source.state(run, k, at, loaded.length, PART)
-      setLoaded((old) => [...old, ...(found.children ?? [])])
+      const part = await source.state(run, k, at, loaded.length, PART)
+      setLoaded((old) => [...old, ...(part.children ?? [])])
     } catch (error) {
       setFailed(/** @type {Error} */ (error).message)
     }

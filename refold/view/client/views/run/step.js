@@ -24,7 +24,7 @@ const PART = 20
 
 /** @param {{ run: RunInfo, step: StepInfo, source: Source, above: boolean }} props - above: open questions stand above already */
 export function StepPanel({ run, step, source, above }) {
-  const asked = above ? step.asked.filter((each) => each.answer !== null || each.expired) : step.asked
+  const requests = above ? step.asked.filter((each) => each.answer !== null || each.expired) : step.asked
   const { decision } = step
   const failed = step.calls.filter((call) => call.state === "error").length
   const fatal = step.committed ? null : run.failure
@@ -45,7 +45,7 @@ export function StepPanel({ run, step, source, above }) {
     ${decision?.answer && html`<section class="sec"><h3>Answer</h3><${Answer} node=${decision.answer} source=${source} run=${run} /></section>`}
     <${Calls} calls=${step.calls} more=${step.more_calls} source=${source} run=${run.id} />
     ${step.branches.map((branch) => html`<section class="sec"><h3>Branch, ${oneLine(branch.strategy, 60)}</h3><div class="cands">${branch.candidates.map((each) => html`<div class="cand ${each.index === branch.chosen ? "chosen" : ""}"><span class="dim mono">${oneLine(each.place, 24)}</span><span class="grow mono cut" dir="auto">${oneLine(each.label, 160)}</span>${each.lost && html`<span class="err">${oneLine(each.lost, 80)}</span>`}${each.score !== null && html`<span class="num mono">${Math.round(each.score * 1000) / 1000}</span>`}${each.index === branch.chosen ? html`<span class="tag">chosen</span>` : ""}${each.run && each.here ? html`<a href=${`#/run/${encodeURIComponent(each.run)}`}>open</a>` : ""}</div>`)}</div></section>`)}
-    ${asked.map((each) => html`<section class="sec"><h3>Asked</h3><p class="why" dir="auto">${visible(each.request.prompt)}</p>${each.expired ? html`<p class="dim">The time to answer passed.</p>` : each.answer ? html`<div class="res"><span aria-hidden="true">→</span><div><${NodeValue} node=${each.answer} source=${source} run=${run.id} /></div></div>` : html`<p class="dim">Not answered yet.</p>`}</section>`)}
+    ${requests.map((each) => html`<section class="sec"><h3>Asked</h3><p class="why" dir="auto">${visible(each.request.prompt)}</p>${each.expired ? html`<p class="dim">The time to answer passed.</p>` : each.answer ? html`<div class="res"><span aria-hidden="true">→</span><div><${NodeValue} node=${each.answer} source=${source} run=${run.id} /></div></div>` : html`<p class="dim">Not answered yet.</p>`}</section>`)}
     ${step.value && !step.asked.length && html`<section class="sec"><h3>Value</h3><${NodeValue} node=${step.value} source=${source} run=${run.id} /></section>`}
     ${step.children.filter((each) => each.kind !== "candidate").length > 0 && html`<section class="sec"><h3>Child runs</h3>${step.children.filter((each) => each.kind !== "candidate").map((each) => html`<p class="row"><span class="dim">${each.kind}</span>${each.here ? html`<a class="mono" href=${`#/run/${encodeURIComponent(each.run)}`}>${shortId(oneLine(each.run))}</a>` : html`<span class="mono">${shortId(oneLine(each.run))}</span><span class="dim">not here</span>`}</p>`)}</section>`}
     <${Effects} effects=${step.effects} more=${step.more_effects} source=${source} run=${run.id} />
@@ -57,10 +57,10 @@ export function StepPanel({ run, step, source, above }) {
 /** The actions; of many, first a cell each, with the failed ones first. @param {{ calls: Call[], more: number, source: Source, run: string }} props */
 function Calls({ calls, more, source, run }) {
   const [only, setOnly] = useState(/** @type {string | null} */ (null))
-  const [shown, setShown] = useState(PART)
+  const [limit, setLimit] = useState(PART)
   useEffect(() => {
     setOnly(null)
-    setShown(PART)
+    setLimit(PART)
   }, [calls])
   if (!calls.length) return null
   const many = calls.length > MANY
@@ -72,13 +72,13 @@ function Calls({ calls, more, source, run }) {
   const jump = (i) => {
     const call = /** @type {Call} */ (calls[i])
     setOnly(call.state)
-    setShown(Math.max(PART, calls.filter((each) => each.state === call.state).indexOf(call) + 1))
+    setLimit(Math.max(PART, calls.filter((each) => each.state === call.state).indexOf(call) + 1))
     setTimeout(() => call.id && document.getElementById(`call-${call.id}`)?.scrollIntoView({ block: "center" }), 30)
   }
   return html`<section class="sec"><h3>${calls.length + more === 1 ? "Action" : `${count(calls.length + more)} actions${more > 0 ? `, of which the first ${count(calls.length)} are here` : ""}`}</h3>
     ${many && html`<div class="row" style="flex-wrap:wrap;margin-bottom:8px"><span class="seg" role="group" aria-label="Outcomes"><button type="button" aria-pressed=${String(only === null)} onClick=${() => setOnly(null)}>all</button>${kinds.map((state) => html`<button type="button" aria-pressed=${String(only === state)} onClick=${() => setOnly(state)}>${count(calls.filter((call) => call.state === state).length)} ${words[state]}</button>`)}</span></div>
       <div class="matrix" aria-hidden="true">${calls.map((call, i) => html`<button type="button" tabindex="-1" class=${call.state === "error" ? "bad" : call.state === "ok" ? "" : "odd"} title=${`${i}: ${oneLine(call.name, 60)}`} onClick=${() => jump(i)}></button>`)}</div>`}
-    ${listed.slice(0, shown).map((call, i) => html`<${CallView} key=${call.id ?? i} call=${call} source=${source} run=${run} />`)}
-    ${listed.length > shown && html`<p class="big"><button type="button" class="btn line" onClick=${() => setShown(shown + PART * 2)}>Show ${Math.min(PART * 2, listed.length - shown)} more</button><span>${count(shown)} of ${count(listed.length)}</span></p>`}
+    ${listed.slice(0, limit).map((call, i) => html`<${CallView} key=${call.id ?? i} call=${call} source=${source} run=${run} />`)}
+    ${listed.length > limit && html`<p class="big"><button type="button" class="btn line" onClick=${() => setLimit(limit + PART * 2)}>Show ${Math.min(PART * 2, listed.length - limit)} more</button><span>${count(limit)} of ${count(listed.length)}</span></p>`}
   </section>`
 }

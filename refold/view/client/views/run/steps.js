@@ -28,15 +28,15 @@ export function Steps({ size, k, status, errors, rows, only, clear, go, nextErro
   const draw = (from, to) => {
     if (listed) for (let i = Math.max(1, from); i < to; i++) rows.load(stepAt(i), stepAt(i) + 1)
     else rows.load(Math.max(0, from - 1), to)
-    const found = []
-    for (let i = from; i < to; i++) found.push(i === 0 ? html`<${Summary} key="s" current=${k < 0} status=${status} go=${go} />` : html`<${Row} key=${i} k=${stepAt(i)} top=${i * HEIGHT} row=${rows.row(stepAt(i))} current=${k === stepAt(i)} go=${go} />`)
-    return found
+    const lines = []
+    for (let i = from; i < to; i++) lines.push(i === 0 ? html`<${Summary} key="s" current=${k < 0} status=${status} go=${go} />` : html`<${Row} key=${i} k=${stepAt(i)} top=${i * HEIGHT} row=${rows.row(stepAt(i))} current=${k === stepAt(i)} go=${go} />`)
+    return lines
   }
   return html`<section class="pane steps ${on ? "on" : ""}" aria-label="Steps">
     <header><h2>Steps <span class="dim">${listed ? `${count(listed.length)} of ${count(size)}` : count(size)}</span></h2><span class="grow"></span>
       ${errors > 0 && html`<button type="button" class="btn err" onClick=${nextError}><${Glyph} name="error" />${count(errors)} ${errors === 1 ? "error" : "errors"}</button>`}</header>
     ${only && html`<${Filtered} row=${only} clear=${clear} />`}
-    <${VirtualList} size=${(listed ? listed.length : size) + 1} height=${HEIGHT} shown=${listed ? (k < 0 ? 0 : listed.indexOf(k) + 1 || undefined) : k + 1} rows=${draw} label="Steps" />
+    <${VirtualList} size=${(listed ? listed.length : size) + 1} height=${HEIGHT} selected=${listed ? (k < 0 ? 0 : listed.indexOf(k) + 1 || undefined) : k + 1} rows=${draw} label="Steps" />
   </section>`
 }
 

@@ -225,9 +225,9 @@ export function Timeline({ size, k, range, whole, part, ticks, row, resumed, the
     const start = Math.max(0, Math.min(size - next, Math.round(at - ((at - from) / span) * next)))
     show(start, start + next)
   }
-  const said = k < 0 ? "Summary" : `Step ${k}, ${row?.errors ? "error" : (row?.mode ?? "")}${row?.seconds != null ? `, ${seconds(row.seconds)}` : ""}${resumed.includes(k) ? ", the run was resumed here" : ""}`
+  const description = k < 0 ? "Summary" : `Step ${k}, ${row?.errors ? "error" : (row?.mode ?? "")}${row?.seconds != null ? `, ${seconds(row.seconds)}` : ""}${resumed.includes(k) ? ", the run was resumed here" : ""}`
   return html`<div class="time">
-    <div role="slider" tabindex="0" aria-label="Step" aria-valuemin="0" aria-valuemax=${Math.max(0, size - 1)} aria-valuenow=${Math.max(0, k)} aria-valuetext=${said} onWheel=${zoom}>
+    <div role="slider" tabindex="0" aria-label="Step" aria-valuemin="0" aria-valuemax=${Math.max(0, size - 1)} aria-valuenow=${Math.max(0, k)} aria-valuetext=${description} onWheel=${zoom}>
       ${!few && html`<canvas class="over" ref=${over} onPointerDown=${drag} onPointerMove=${drag}></canvas>`}
       <canvas class=${few ? "win few" : "win"} ref=${win} onPointerDown=${pick} onPointerMove=${pick} data-theme=${theme}></canvas>
     </div>

@@ -35,7 +35,7 @@ export function useRuns(source, query, open) {
   const [problem, setProblem] = useState(/** @type {Error | null} */ (null))
   const [version, redraw] = useState(0)
   const [again, setAgain] = useState(0)
-  const asked = useRef(/** @type {Set<string>} */ (new Set()))
+  const requested = useRef(/** @type {Set<string>} */ (new Set()))
   const timer = useRef(0)
   lines.open = new Set(open)
 
@@ -43,21 +43,21 @@ export function useRuns(source, query, open) {
     /** @param {number} offset @param {boolean} [anew] */
     async (offset, anew) => {
       const question = `${key} ${offset}`
-      if (asked.current.has(question) && !anew) return
-      asked.current.add(question)
+      if (requested.current.has(question) && !anew) return
+      requested.current.add(question)
       try {
-        const found = await source.runs({ ...query, offset, limit: PAGE })
+        const page = await source.runs({ ...query, offset, limit: PAGE })
         if (current.current !== lines) return
-        if (anew || known.current === null) known.current = found.seen ?? null
-        if (heard.current && isOlder(found.seen, heard.current)) later()
-        lines.take(offset, found)
-        setPage(found)
+        if (anew || known.current === null) known.current = page.seen ?? null
+        if (heard.current && isOlder(page.seen, heard.current)) later()
+        lines.take(offset, page)
+        setPage(page)
         setProblem(null)
         redraw((n) => n + 1)
       } catch (error) {
         if (current.current === lines) setProblem(/** @type {Error} */ (error))
       } finally {
-        asked.current.delete(question)
+        requested.current.delete(question)
       }
     },
     [source, key, lines],

@@ -23,7 +23,7 @@ const FIGURES = /** @type {const} */ ([
 export const FILTERS = ["status", "reason", "module", "task", "tag", "since", "until", ...FIGURES.flatMap(([name]) => [`min_${name}`, `max_${name}`])]
 
 /** What a filter in the address says, for a person. @param {string} name @param {string} value */
-export function told(name, value) {
+export function filterText(name, value) {
   if (name.startsWith("min_")) return `${name.slice(4)} from ${value}`
   if (name.startsWith("max_")) return `${name.slice(4)} up to ${value}`
   const text = oneLine(value, 80)
@@ -50,7 +50,7 @@ export function Filters({ params, facets, all, change }) {
     <${Choice} name="module" label="Any module" facets=${facets?.module} params=${params} change=${change} />
     <${Choice} name="reason" label="Any stop reason" facets=${facets?.reason} params=${params} change=${change} />
     <${More} params=${params} facets=${facets} change=${change} />
-    ${set.map((name) => html`<button type="button" class="chip" aria-label="No longer ${told(name, params.get(name) ?? "")}" onClick=${() => change({ [name]: null })}>${told(name, params.get(name) ?? "")} <span aria-hidden="true">✕</span></button>`)}
+    ${set.map((name) => html`<button type="button" class="chip" aria-label="No longer ${filterText(name, params.get(name) ?? "")}" onClick=${() => change({ [name]: null })}>${filterText(name, params.get(name) ?? "")} <span aria-hidden="true">✕</span></button>`)}
   </div>`
 }
 

@@ -62,15 +62,15 @@ export class Lines {
     const newer = new Map(rows.map((row) => [row.id, row]))
     const same = new Set()
     const moved = new Set()
-    const take = (/** @type {RunRow | null} */ old, /** @type {RunRow} */ found) => (old?.status === found.status ? same : moved).add(found.id)
+    const take = (/** @type {RunRow | null} */ old, /** @type {RunRow} */ newer) => (old?.status === newer.status ? same : moved).add(newer.id)
     for (const [place, row] of this.rows) {
-      const found = newer.get(row.id)
-      if (found) this.rows.set(place, found), take(row, found)
+      const newRow = newer.get(row.id)
+      if (newRow) this.rows.set(place, newRow), take(row, newRow)
     }
     for (const siblings of this.below.values())
       for (const node of siblings) {
-        const found = newer.get(node.run)
-        if (found) take(node.row, found), (node.row = found)
+        const newRow = newer.get(node.run)
+        if (newRow) take(node.row, newRow), (node.row = newRow)
       }
     return !moved.size && same.size === newer.size
   }

@@ -34,7 +34,7 @@ export const moduleOf = (row) => oneLine(row.name || (row.module.split(":").pop(
 const folderOf = (row, several) => (several ? row.file.replace(/[^/]*$/, "") : "")
 
 /** Why a run failed, or what it asks: of what the second line says, the first. @param {RunRow} row */
-function told(row) {
+function reason(row) {
   if (row.error) return html`<span class="err" dir="auto" title=${visible(row.error)}> · ${visible(row.error)}</span>`
   if (row.problem && row.status === "corrupt") return html`<span class="err" dir="auto" title=${visible(row.problem)}> · ${visible(row.problem)}</span>`
   if (row.status === "interrupted") return html`<span> · its process ended before the run did; refold resume continues it</span>`
@@ -105,7 +105,7 @@ function Cells({ line, title, tab, chosen, folders, onSelect, onFold }) {
         </div>
         ${row && !depth && html`<div class="id cut">
           ${folderOf(row, folders) && html`<span class="folder" dir="auto" title=${visible(row.file)}>${visible(folderOf(row, folders))}</span>`}${shortId(row.id)}
-          ${told(row)}
+          ${reason(row)}
           ${row.errors > 0 && !row.error && html`<span class="err"> · ${count(row.errors)} ${row.errors === 1 ? "error" : "errors"}</span>`}
           ${row.tags.length > 0 && html`<span dir="auto"> · ${visible(row.tags.join(", "))}</span>`}
           ${row.result && html`<span dir="auto"> → ${visible(row.result)}</span>`}

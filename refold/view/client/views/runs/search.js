@@ -33,17 +33,17 @@ export function parseSearch(text, now) {
 
 /** What looks like a filter in a search text and is none, with the reason. @param {string} text @param {number} now @returns {string[]} */
 export function unread(text, now) {
-  const found = []
+  const hints = []
   for (const [all, name, sign, value] of text.matchAll(TERM)) {
     const plain = value?.replace(/^"|"$/g, "")
     const known = name?.toLowerCase() ?? ""
     if (!name || !sign || !plain || filter({}, known, sign, plain, now)) continue
-    if (known in FIGURES) found.push(sign === ":" ? `“${all}” is read as a word: write ${known}>100 or ${known}<=100.` : `“${all}” is read as a word: after ${known}${sign} there must be a number.`)
-    else if (known === "since" || known === "until") found.push(`“${all}” is read as a word: after ${known}: there must be a date such as 2026-11-01, or an age such as 2d.`)
-    else if (NAMES.has(known)) found.push(`“${all}” is read as a word: write ${known}:${plain}.`)
-    else found.push(`“${all}” is read as a word: the filters are ${[...NAMES].join(":, ")}:, since: and until:, and ${Object.keys(FIGURES).join(", ")} with > or <.`)
+    if (known in FIGURES) hints.push(sign === ":" ? `“${all}” is read as a word: write ${known}>100 or ${known}<=100.` : `“${all}” is read as a word: after ${known}${sign} there must be a number.`)
+    else if (known === "since" || known === "until") hints.push(`“${all}” is read as a word: after ${known}: there must be a date such as 2026-11-01, or an age such as 2d.`)
+    else if (NAMES.has(known)) hints.push(`“${all}” is read as a word: write ${known}:${plain}.`)
+    else hints.push(`“${all}” is read as a word: the filters are ${[...NAMES].join(":, ")}:, since: and until:, and ${Object.keys(FIGURES).join(", ")} with > or <.`)
   }
-  return found
+  return hints
 }
 
 /**
@@ -75,8 +75,8 @@ function filter(query, name, sign, value, now) {
 
 /** A number as it is typed: `1200`, `1.2k`, `3M`. @param {string} text @returns {number | null} */
 export function number(text) {
-  const found = /^\$?(\d+(?:\.\d+)?)([kM]?)$/.exec(text.replace(/,/g, ""))
-  return found ? Number(found[1]) * (found[2] === "k" ? 1e3 : found[2] === "M" ? 1e6 : 1) : null
+  const match = /^\$?(\d+(?:\.\d+)?)([kM]?)$/.exec(text.replace(/,/g, ""))
+  return match ? Number(match[1]) * (match[2] === "k" ? 1e3 : match[2] === "M" ? 1e6 : 1) : null
 }
 
 /**

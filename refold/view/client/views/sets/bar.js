@@ -21,9 +21,9 @@ export const ended = (set) => set.tasks - (set.counts.queued ?? 0) - (set.counts
 
 /** @param {{ set: RunSet }} props */
 export function Bar({ set }) {
-  const told = parts(set)
-  return html`<div class="set-bar" role="img" aria-label=${told.map(([name, number]) => `${count(number)} ${oneLine(name, 40)}`).join(", ")}>
-    ${told.map(([name, number]) => html`<span class="b-${STATUSES.includes(name) ? name : "queued"}" style="flex-grow:${number}"></span>`)}
+  const shares = parts(set)
+  return html`<div class="set-bar" role="img" aria-label=${shares.map(([name, number]) => `${count(number)} ${oneLine(name, 40)}`).join(", ")}>
+    ${shares.map(([name, number]) => html`<span class="b-${STATUSES.includes(name) ? name : "queued"}" style="flex-grow:${number}"></span>`)}
   </div>`
 }
 

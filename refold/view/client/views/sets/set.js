@@ -83,11 +83,11 @@ export function SetOfRuns({ source, id, params, setParams }) {
 /** @param {{ task: SetTask, grouped: boolean }} props */
 function Line({ task, grouped }) {
   const name = visible(task.key)
-  const told = task.error ?? task.result
+  const text = task.error ?? task.result
   return html`<tr>
     <td class="set-task">
       ${task.run === null ? html`<span dir="auto">${name}</span>` : html`<a dir="auto" href=${`#/run/${encodeURIComponent(task.run)}`}>${name}</a>`}
-      ${told && html`<div class=${task.error ? "err told" : "dim told"} dir="auto" title=${visible(told)}>${visible(told)}</div>`}
+      ${text && html`<div class=${task.error ? "err told" : "dim told"} dir="auto" title=${visible(text)}>${visible(text)}</div>`}
     </td>
     <td class="nowrap"><${Status} row=${{ status: task.status, reason: null }} />${task.attempts > 1 && html` <span class="dim">${plural(task.attempts, "attempt")}</span>`}</td>
     ${grouped && html`<td class="dim" dir="auto">${visible([task.group, task.model].filter(Boolean).join(" · "))}</td>`}

@@ -13,7 +13,7 @@ import { fromMarkdown, LONGEST } from "./markdown.js"
 const MORE = 65_536
 
 /** @param {{ source: Source, run: string, node: Node, plain?: boolean }} props */
-export function Said({ source, run, node, plain }) {
+export function MessageText({ source, run, node, plain }) {
   const first = node.kind === "text" ? String(node.value ?? "") : JSON.stringify(node.value ?? null)
   const [more, setMore] = useState("")
   const [failed, setFailed] = useState("")
@@ -22,8 +22,8 @@ export function Said({ source, run, node, plain }) {
   const rest = size - text.length
   const load = async () => {
     try {
-      const found = await source.value(run, node.at ?? "", text.length, MORE)
-      setMore(more + found.text)
+      const piece = await source.value(run, node.at ?? "", text.length, MORE)
+      setMore(more + piece.text)
     } catch (error) {
       setFailed(/** @type {Error} */ (error).message)
     }
