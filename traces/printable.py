@@ -35,16 +35,12 @@ def printable_json(document: str) -> str:
     """Return a JSON document with unsafe characters escaped, and equal value."""
     if document.isascii() and "\x7f" not in document:
         return document
-    return _UNSAFE_IN_JSON.sub(lambda match: _as_json(match), document)
+    return _UNSAFE_IN_JSON.sub(lambda match: json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f", document)
 
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _as_json(match: re.Match[str]) -> str:
-    return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
 
 
 def message_of(error: BaseException) -> str:

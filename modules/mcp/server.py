@@ -119,7 +119,9 @@ def as_mcp(*tools: Any, name: str = "refold", version: str = "") -> ToolServer:
 
     Raises WireNameError if two tools have one name, ToolDefinitionError for a function that cannot be a tool.
     """
-    return ToolServer([_tools_of(each) for each in _flat(list(tools))], name, version)
+    return ToolServer(
+        [list(each.tools) if isinstance(each, Agent) else each for each in _flat(list(tools))], name, version
+    )
 
 
 def serve_stdio(server: ToolServer) -> int:
@@ -146,10 +148,6 @@ def serve_http(server: ToolServer, bound: socket.socket) -> None:
 
 def _flat(items: Any) -> list[Any]:
     return [one for item in items for one in _flat(item)] if isinstance(items, list | tuple) else [items]
-
-
-def _tools_of(item: Any) -> Any:
-    return list(item.tools) if isinstance(item, Agent) else item
 
 
 def _hints(tool: Tool[..., Any]) -> ToolAnnotations | None:

@@ -101,11 +101,7 @@ async def _is_streamable(client: httpx2.AsyncClient, url: str, may_log_in: bool,
             f"{masked_url(url)} answers {answer.status_code}: it requires credentials. Pass headers= with a token, "
             "or log in once with oauth=OAuthConfig() and connect(interactive=True)",
         )
-    return answer.status_code not in _NOT_STREAMABLE or _is_json_rpc(answer)
-
-
-def _is_json_rpc(answer: httpx2.Response) -> bool:
-    return _json_rpc_error(answer) is not None
+    return answer.status_code not in _NOT_STREAMABLE or _json_rpc_error(answer) is not None
 
 
 def _json_rpc_error(answer: httpx2.Response) -> dict[str, Any] | None:

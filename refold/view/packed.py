@@ -64,7 +64,7 @@ def pack(
         order = [path.absolute() for path in paths]
         opened = sorted((name for name in places if places[name] in order), key=lambda name: order.index(places[name]))
         # a called run belongs to its call, and is included; candidates and forks are many, and are not
-        called = [name for name in families.rows if _is_called(families, name)]
+        called = [name for name in families.rows if families.rows[name].parent_kind == "call"]
         names = list(dict.fromkeys([*opened, *(n for n in places if places[n] in files or n in called)]))
         roots = dict.fromkeys(families.root(name) for name in names)
         folder.complete(names)  # counts errors and shapes of large traces, which a server counts in the background
@@ -86,10 +86,6 @@ def pack(
             left_out(blobs.left_out)
     finally:
         folder.close()
-
-
-def _is_called(families: runs.Families, name: str) -> bool:
-    return families.rows[name].parent_kind == "call"
 
 
 def _with_families(paths: Sequence[Path]) -> list[Path]:

@@ -90,12 +90,11 @@ def _artifacts(view: RunView) -> dict[str, Any]:
         except OutsideWorkspaceError:  # the run has put a link there since the preflight check
             made[resource.path] = {"exists": False, "kind": None}
             continue
-        made[resource.path] = {"exists": path.exists(), "kind": _kind(path.is_file(), path.is_dir())}
+        made[resource.path] = {
+            "exists": path.exists(),
+            "kind": "file" if path.is_file() else "dir" if path.is_dir() else None,
+        }
     return made
-
-
-def _kind(is_file: bool, is_dir: bool) -> str | None:
-    return "file" if is_file else "dir" if is_dir else None
 
 
 def _reason(view: RunView, criteria: list[CriterionResult], artifacts: dict[str, Any]) -> str:

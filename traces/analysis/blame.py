@@ -253,16 +253,12 @@ def _differences(old: Any, new: Any, tokens: list[str], path: tuple[str | int, .
     if token == "**":
         if rest:
             yield from _differences(old, new, rest, path)
-        elif not (_is_container(old) and type(old) is type(new)):
+        elif not (isinstance(old, (dict, list)) and type(old) is type(new)):
             yield from _differences(old, new, [], path)
             return
         rest = tokens
     for name in _names(old, new) if token in ("*", "**") else [token]:
         yield from _differences(_child(old, name), _child(new, name), rest, (*path, name))
-
-
-def _is_container(value: Any) -> bool:
-    return isinstance(value, (dict, list))
 
 
 def _names(old: Any, new: Any) -> list[str]:

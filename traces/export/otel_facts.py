@@ -3,7 +3,7 @@
 A trace may be a stranger's: a member with an unexpected type is left out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -207,7 +207,7 @@ def _resolved(step: Step, recorded: Any) -> Any:
     if not isinstance(pointer, str):
         return recorded
     value: Any = step.before
-    for part in _parts(pointer):
+    for part in (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]):
         if isinstance(value, Mapping) and part in value:
             value = value[part]
         elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
@@ -215,10 +215,6 @@ def _resolved(step: Step, recorded: Any) -> Any:
         else:
             return None
     return value
-
-
-def _parts(pointer: str) -> Iterator[str]:
-    return (part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
 def _loaded(trace: Trace, recorded: Any) -> Any:

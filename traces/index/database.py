@@ -146,7 +146,7 @@ def _connect(place: Path | None) -> sqlite3.Connection:
     _check_place(place)
     connection = _open(os.fspath(place))
     try:
-        if _is_new(connection):
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             _make(connection, place)  # in place: another viewer may be about to make it, too
         elif not _is_ours(connection, place):
             connection.close()
@@ -195,14 +195,6 @@ def _open(place: str) -> sqlite3.Connection:
     connection = sqlite3.connect(place, timeout=_BUSY, check_same_thread=False, isolation_level=None)
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
-
-
-def _is_new(connection: sqlite3.Connection) -> bool:
-    """Return whether the file is empty.
-
-    Another viewer may be making its tables.
-    """
-    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
 def _is_ours(connection: sqlite3.Connection, place: Path) -> bool:

@@ -197,7 +197,7 @@ def _sample(
     }
     if not sample.is_scored:
         message = sample.error or f"the run is {sample.status}"
-        document["error"] = _error(message)
+        document["error"] = {"message": message, "traceback": "", "traceback_ansi": ""}
     return document
 
 
@@ -209,10 +209,6 @@ def _sample_scores(sample: Sample) -> dict[str, dict[str, Any]]:
         if name != PASSED:
             scores[name] = {"value": score.value, "answer": sample.output, "explanation": score.reason or None}
     return scores
-
-
-def _error(message: str) -> dict[str, str]:
-    return {"message": message, "traceback": "", "traceback_ansi": ""}
 
 
 def _messages(trace: Trace | None, objective: str, answer: str, pool: Pool) -> list[int]:

@@ -85,7 +85,8 @@ class JudgeScorer(RunScorer):
         evidence = run.answer if self.evidence == "answer" else "\n".join(transcript_lines(run.trajectory.messages))
         if not evidence:
             return Score(self.judge.min_score, False, "there is no answer to judge")
-        expected = None if run.target is None else _text(run.target)
+        target = run.target
+        expected = target if target is None or isinstance(target, str) else json.dumps(target, ensure_ascii=False)
         inputs = {"evidence": evidence, "goal": run.objective, "expected": expected}
         task = Task(id=f"judge-{self._key(inputs)}", objective=f"judge: {self.name}", inputs=inputs)
         folder = None if run.folder is None else run.folder / FOLDER
@@ -151,7 +152,3 @@ def _recorded(folder: Path, task_id: str) -> Iterator[Trace]:
             trace = Trace.load(path)
             if trace.end.get("usage"):
                 yield trace
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -98,7 +98,8 @@ class TextFile:
 
         The places are in order. New lines get the line ends of the lines they replace; lines that stay keep their own.
         """
-        breaks, whole = _windows_breaks(self.raw), self.line_end
+        breaks = [match.start() - number for number, match in enumerate(re.finditer("\r\n", self.raw))]
+        whole = self.line_end
         pieces: list[str] = []
         at = 0
         for start, end, new in places:
@@ -136,11 +137,6 @@ def _line_end(raw: str, default: str) -> str:
     if windows == unix:
         return default
     return "\r\n" if windows > unix else "\n"
-
-
-def _windows_breaks(raw: str) -> list[int]:
-    """Return the positions of `\\r\\n`, counted in text with plain line ends."""
-    return [match.start() - number for number, match in enumerate(re.finditer("\r\n", raw))]
 
 
 def _decoded(data: bytes, encoding: str, more: bool) -> str | None:

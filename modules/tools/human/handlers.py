@@ -112,7 +112,7 @@ def _answerer(
             labels = [option.label for option in question.options] or None
             text = str(await _called(callback, question.prompt, labels))
             answers.append(_typed(understand(text) if understand else understood(question, text), question.labels))
-        return _response(prompt, answers)
+        return HumanInputResponse(request_id=prompt.request_id, answers=answers)
 
     return called
 
@@ -128,7 +128,3 @@ async def _called(function: Callable[..., Any], *args: Any) -> Any:
 
 def _typed(text: str, labels: list[str]) -> QuestionAnswer:
     return QuestionAnswer(selected_labels=[text]) if text in labels else QuestionAnswer(custom_text=text)
-
-
-def _response(prompt: HumanPrompt, answers: list[QuestionAnswer]) -> HumanInputResponse:
-    return HumanInputResponse(request_id=prompt.request_id, answers=answers)

@@ -144,7 +144,7 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, is_l
     """
     line = Text("    " * depth).append(f"{effect.phase}  " if depth == 1 else "", "dim")
     line.append(effect_text(effect.name, effect.args, None if limit is None else SHORT, hint))
-    if _waits(effect):
+    if effect.open and any(each.name == ASK and each.open for each in effect.walk()):
         line.append("  waits for an answer", "cyan")
     elif effect.open:
         line.append("  did not finish", "magenta")
@@ -161,11 +161,6 @@ def _effect_lines(effect: Effect, depth: int, limit: int | None, hint: str, is_l
     yield line
     for child in effect.children:
         yield from _effect_lines(child, depth + 1, limit, hint)
-
-
-def _waits(effect: Effect) -> bool:
-    """Return whether an effect is waiting for a person's answer."""
-    return effect.open and any(each.name == ASK and each.open for each in effect.walk())
 
 
 def _effect_json(effect: Effect) -> Mapping[str, Any]:

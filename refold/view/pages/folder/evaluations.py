@@ -77,7 +77,11 @@ def evaluation(folder: Folder, query: Mapping[str, str], offset: int, limit: int
         "id": name,
         "about": _about(folder, name),
         "scores": [_estimate(score, estimate) for score, estimate in _estimates(result).items()],
-        "pass_at": [_pass_at(result, k) for k in range(1, min(result.repeats, 20) + 1)] if result.repeats > 1 else [],
+        "pass_at": [
+            {"k": k, "at": result.pass_at(k), "hat": result.pass_hat(k)} for k in range(1, min(result.repeats, 20) + 1)
+        ]
+        if result.repeats > 1
+        else [],
         "scorers": result.scorers,
         "columns": columns,
         "by": by if groups else None,
@@ -234,10 +238,6 @@ def _estimate(score: str, estimate: "Estimate | None") -> Json:
     if estimate is None:
         return {"score": score, "mean": None, "low": None, "high": None, "tasks": 0, "runs": 0}
     return {"score": score, **estimate.to_dict()}
-
-
-def _pass_at(result: "EvalResult", k: int) -> Json:
-    return {"k": k, "at": result.pass_at(k), "hat": result.pass_hat(k)}
 
 
 def _group(label: str, part: "EvalResult") -> Json:
