@@ -66,6 +66,7 @@ from .result import WaitRequest as WaitRequest
 from .run.ask import ask as ask
 from .run.ask import ask_sync as ask_sync
 from .run.start.usage import used_so_far as used_so_far
+from .run.stream import ChildRecord as ChildRecord
 from .run.stream import RunStream as RunStream
 from .state.model import StateModel as StateModel
 from .state.model import StateSchema as StateSchema

@@ -179,6 +179,7 @@ class Engine(Generic[S]):
         *,
         resume: TraceLike | None = None,
         fork: TraceLike | None = None,
+        children: bool = False,
         **how: Any,
     ) -> AsyncIterator[RunStream]:
         """Run a task and stream its records.
@@ -195,6 +196,8 @@ class Engine(Generic[S]):
             task: The objective as text, or a `Task`.
             resume: The run to resume: a `Trace`, the path of its file, or a run ID in the engine's store.
             fork: The run to fork.
+            children: Yield the records of child runs, too, as they are written; each is a `ChildRecord` with the child's
+                `run_id`.
             how: The other arguments of `arun`, `aresume` or `afork`.
 
         Leaving the block early cancels the run. `run.result` is set after the last record.
@@ -209,7 +212,10 @@ class Engine(Generic[S]):
             )
         stream, raised = RunStream(), list[BaseException]()
         observed = copy(self)
-        observed.__dict__["observers"] = (*self.observers, stream.put)
+        if children:
+            observed.__dict__["watchers"] = (*self.watchers, stream.watch)
+        else:
+            observed.__dict__["observers"] = (*self.observers, stream.put)
 
         def begun() -> Awaitable[RunResult[S]]:
             if resume is not None:

@@ -6,10 +6,30 @@ from typing import Any
 
 import anyio
 
-from ...traces import Record
+from ...traces import Record, Trace
 from ...traces.errors import UsageError
 from ..concurrency.tasks import soon
 from ..result import RunResult
+
+
+class ChildRecord(Record):
+    """A record of a child run, at any depth.
+
+    Attributes:
+        run_id: the id of that run.
+        trace: its trace so far.
+    """
+
+    __slots__ = ("run_id", "trace")
+    run_id: str
+    trace: Trace
+
+    @classmethod
+    def in_run(cls, run_id: str, trace: Trace, record: Record) -> "ChildRecord":
+        """Return the record as one of this run."""
+        found = cls(record.raw, record.kind, record.seq, record.step, record.at, record.hash, record.path)
+        found.run_id, found.trace = run_id, trace
+        return found
 
 
 class RunStream:
@@ -17,6 +37,7 @@ class RunStream:
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque()
+        self._run_id: str | None = None
         self._news = anyio.Event()
         self._ended = False
         self._soon = soon()
@@ -35,6 +56,14 @@ class RunStream:
         """Add a record, from any thread."""
         self._records.append(record)
         self._soon(self._wake)
+
+    def watch(self, run_id: str, trace: Trace, record: Record) -> None:
+        """Add a record of the run or a child run, from any thread.
+
+        The run's own record is the first one.
+        """
+        self._run_id = self._run_id or run_id
+        self.put(record if run_id == self._run_id else ChildRecord.in_run(run_id, trace, record))
 
     def end(self, result: RunResult | None = None, error: Exception | None = None) -> None:
         """End the stream with the run's result, or a failed start's error."""

@@ -428,6 +428,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         deps: Any = None,
         resume: Trace | Path | str | None = None,
         fork: Trace | Path | str | None = None,
+        children: bool = False,
         **how: Any,
     ) -> Streamed:
         """Work on a goal as `run` does and yield its events.
@@ -435,7 +436,9 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             async with agent.stream("go") as events:
                 async for event in events: ...
 
-        Leaving the block early cancels the run. `message_metadata` becomes part of the goal's message.
+        Leaving the block early cancels the run. `message_metadata` becomes part of the goal's message. With `children`,
+        the events of agents that run as child runs are among those of the run, as they happen; their `run_id` names
+        the child run.
 
         If the goal is None, the stream can `resume` or `fork` a run: `agent.stream(None, resume=trace, value="yes")`.
         `how` are then the other arguments of these methods, and the run's trajectory becomes the agent's.
@@ -456,8 +459,9 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
                 f"Agent.stream takes {own[0]}= with a goal only, because a resumed or forked run has its own."
             )
         if goal is None:
-            return streamed_on(self, **({"resume": resume} if fork is None else {"fork": fork}), deps=deps, **how)
-        return Running(self, goal, reset, trajectory, message_metadata, deps).stream()
+            how |= {"resume": resume} if fork is None else {"fork": fork}
+            return streamed_on(self, deps=deps, children=children, **how)
+        return Running(self, goal, reset, trajectory, message_metadata, deps).stream(children)
 
     @overload
     async def resume(

@@ -272,6 +272,7 @@ def verify(
     all: Annotated[bool, o.option("Verify every trace of a folder, not only the newest.", "--all")] = False,
     module: o.Module = None,
     trust: o.Trust = None,
+    family: Annotated[bool, o.option("Verify the child runs, too.", "--family")] = False,
     traces: o.Traces = str(o.RUNS),
     json: o.Json = False,
     traceback: o.Traceback = False,
@@ -285,7 +286,7 @@ def verify(
     from .commands.verify import verify_traces
     from .input.find_trace import find_runs
 
-    return verify_traces(find_runs(trace or (), traces, all=all), module, trust or (), json)
+    return verify_traces(find_runs(trace or (), traces, all=all), module, trust or (), json, family)
 
 
 @app.command()

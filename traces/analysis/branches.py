@@ -5,7 +5,7 @@ quotes escaped, so they cannot be mistaken for a record.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +119,12 @@ def first_decision(trace: Trace) -> Mapping[str, Any] | None:
         return None
     decision: Mapping[str, Any] | None = record["decision"] if "candidate" in record else None
     return decision
+
+
+def callers_of(trace: Trace, children: Collection[str]) -> dict[str, str]:
+    """Return the names of the calls in which children were started."""
+    outer = {child.run_id: child.record.get("parent") for child in trace.children if child.run_id in children}
+    return {run_id: trace.records[seq]["name"] for run_id, seq in outer.items() if seq is not None}
 
 
 def called_children(trace: Trace) -> dict[str, bool]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import TraceCorruptError, TraceError, TraceNotFoundError
 from ..file.schema import is_run_id
 from ..trace import Trace
-from .branches import called_children, first_decision, read_branches
+from .branches import called_children, callers_of, first_decision, read_branches
 from .family_tree import FamilyTree, Kin
 from .locate import branches_folder, headers_among, headers_in
 from .stored import forks_in
@@ -97,13 +97,14 @@ class _RunFacts:
         self._forks = forks.of(trace)
         self._branches = list(read_branches(trace))
         self._calls = called_children(trace)
+        self._callers = callers_of(trace, self._calls)
 
     @classmethod
     def unreadable(cls, run_id: str, error: TraceError) -> "_RunFacts":
         """Return the known facts of a run whose trace cannot be read."""
         self = cls.__new__(cls)
         self.facts, self.decision, self._forks, self._branches = _unreadable(run_id, error), None, [], []
-        self._calls = {}
+        self._calls, self._callers = {}, {}
         return self
 
     def names(self) -> Iterator[str]:
@@ -124,7 +125,11 @@ class _RunFacts:
             branch.decided({name: (others[name], runs[name].decision) for _, _, name in branch.children})
             for branch in self._branches
         )
-        begun = [others[name] for name, ended in self._calls.items() if ended or others[name].status != "missing"]
+        begun = [
+            replace(others[name], caller=self._callers.get(name))
+            for name, ended in self._calls.items()
+            if ended or others[name].status != "missing"
+        ]
         forks = tuple(others[name] for name in self._forks)
         return replace(self.facts, branches=branches, forks=forks, calls=tuple(begun))
 

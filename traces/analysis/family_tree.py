@@ -13,7 +13,8 @@ class Kin:
     `parent` is the header's: `run` and `step`, and also `candidate` for a candidate's run, `call` and `name` for the
     child run of a call, or `edit` for a fork. `calls` are the child runs that its own calls have started, in call
     order. `status` is "missing" or "corrupt" if the trace cannot be read, and `error` says why. `pid` is the process
-    that is writing the trace; it is None if no process does, or the system does not say.
+    that is writing the trace; it is None if no process does, or the system does not say. `caller` is the call in which
+    its parent has started it, such as a tool; None for a run that no call within a call has started.
     """
 
     run_id: str
@@ -27,6 +28,7 @@ class Kin:
     branches: tuple["KinBranch", ...] = ()
     forks: tuple["Kin", ...] = ()
     calls: tuple["Kin", ...] = ()
+    caller: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

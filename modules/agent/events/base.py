@@ -51,6 +51,7 @@ class AgentEvent(BaseModel):
         timestamp: the time of the event (UTC).
         agent_id: the agent's id.
         agent_name: the agent's name.
+        run_id: the child run of the event, in `agent.stream(..., children=True)`; None for the run itself.
         status: the agent's status at that time.
         metrics: numbers that scorers and conditions have attached, by name.
     """
@@ -69,6 +70,7 @@ class AgentEvent(BaseModel):
     timestamp: Moment = Field(default_factory=lambda: datetime.now(UTC))
     agent_id: UUID = Field(default_factory=uuid4)
     agent_name: str | None = None
+    run_id: str | None = None
     status: AgentStatus | None = None
     metrics: Metrics = Field(default_factory=dict)
 

@@ -15,7 +15,6 @@ from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
 from ..modes.mode import ToolMode
 from ..outputs.calls import outcome_of_result
-from ..tools import Toolset
 from ..tools.results.reported_outcome import read_outcome
 from ..tools.run_context import check_deps, opened_deps
 from .act import observed
@@ -177,11 +176,11 @@ class AgentLoop(AgentModule[AgentState]):
             return replace(observation, value={**(observation.value or {}), HANDOFF: handed})
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
-        """Return the module of a background sub-agent from its toolset."""
+        """Return the module of a tool's or toolset's child run."""
         for setup in (member.setup for member in self.members.values()):
             owners = {id(owner): owner for tool in setup.tools if (owner := getattr(tool.fn, "__self__", None))}
             for owner in owners.values():
-                if isinstance(owner, Toolset) and hasattr(owner, "child_module"):
+                if hasattr(owner, "child_module"):
                     found: AgentModule[Any] | None = owner.child_module(name, task, setup.policy, setup.current_deps())
                     if found is not None:
                         return found

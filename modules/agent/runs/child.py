@@ -64,18 +64,23 @@ async def _result(agent: RunsGoals[Any], task: Task, deps: Any) -> ChildResult:
     task = task.model_copy(update={"inputs": inputs})
     budget = budget_of(options, RuntimeBudget(max_steps=agent.max_steps))
     outer = current_setup()
-    policy = None if outer is None or agent.policy is not None else outer.policy
+    policy = None if outer is None else outer.policy
     if deps is None and agent.deps is None and outer is not None:
         deps = outer.current_deps()
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[AgentLoop]:
         async with entered(agent):
-            yield (agent if policy is None else agent.with_(policy=policy)).module(deps=deps)
+            yield _under(agent, policy).module(deps=deps)
 
     result = await run_child(opened, task, name=agent.name, budget=budget, value=last_words)
     spent(usage_of(result.usage))
     return result
+
+
+def _under(agent: RunsGoals[Any], policy: Any) -> RunsGoals[Any]:
+    """Return the agent with a policy, unless it has its own."""
+    return agent if policy is None or agent.policy is not None else agent.with_(policy=policy)
 
 
 def refuse_in_run(name: str, method: str) -> None:
@@ -96,6 +101,12 @@ class AgentTool:
     def __init__(self, agent: RunsGoals[Any], parameters: type[BaseModel] | None = None) -> None:
         self.agent = agent
         self.parameters = parameters
+
+    def child_module(self, name: str, task: Task, policy: Any, deps: Any) -> AgentLoop | None:
+        """Return the module of one of the agent's child runs, or None."""
+        if task.inputs.get("agent_id") != str(self.agent.agent_id):
+            return None
+        return _under(self.agent, policy).module(deps=deps)
 
     @effect(idempotent=True)
     async def on_task(

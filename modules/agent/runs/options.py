@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         """See Agent.stream."""
 
         message_metadata: Mapping[str, Any] | None
+        children: bool
         resume: Trace | Path | str | None
         fork: Trace | Path | str | None
         value: Any

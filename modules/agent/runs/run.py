@@ -13,6 +13,7 @@ import anyio
 
 from ....engine import (
     UNANSWERED,
+    ChildRecord,
     Engine,
     RunResult,
     RunStream,
@@ -30,7 +31,7 @@ from ..chat.files import Goal, task_of
 from ..chat.json_forms import message_to_dict
 from ..events import AgentEnd, AgentEvent, AgentStart, AgentStep, GenerationStep, Heartbeat
 from ..events.generations import steps_among
-from ..events.live_pieces import Pieces
+from ..events.live_pieces import PIECE, Pieces
 from ..generators.request_context import listener, listening
 from ..loop.counts import counts_at
 from ..loop.module import AgentLoop
@@ -40,6 +41,7 @@ from ..trajectory.lazy_run import LazyRun
 from ..trajectory.projector import KEPT, Projector
 from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
+from .child_events import ChildEvents
 from .options import budget_of_fork, heartbeat_of, recorded_limit
 
 log = logging.getLogger("refold")
@@ -70,6 +72,7 @@ class Running(Generic[Out]):
         """Reads the files of the conversation's earlier runs."""
         self._earlier: Callable[[], Trace] | None = None
         """Loads the run that a stream resumes, until its earlier records are read."""
+        self._children = ChildEvents()
         self.result: RunResult | None = None
         """The result of a run that was streamed, once it has ended."""
 
@@ -125,11 +128,11 @@ class Running(Generic[Out]):
             await tell_end(self.agent, self.trajectory.events[-1:])
 
     @asynccontextmanager
-    async def stream(self) -> AsyncIterator["EventStream"]:
-        """Run the goal and yield its events."""
+    async def stream(self, children: bool) -> AsyncIterator["EventStream"]:
+        """Run the goal and yield its events, and those of child runs."""
         async with entered(self.agent):
             task = self._begin()
-            async with self.streamed(self._engine().stream(task, blobs=self._blobs)) as events:
+            async with self.streamed(self._engine().stream(task, blobs=self._blobs, children=children)) as events:
                 yield events
 
     @asynccontextmanager
@@ -168,6 +171,8 @@ class Running(Generic[Out]):
 
     async def _records(self, stream: RunStream, projector: Projector) -> AsyncGenerator[Record]:
         async for record in stream:
+            if isinstance(record, ChildRecord):
+                continue
             for each in self._before(record, projector):
                 yield each
             await self._projected(record, projector)
@@ -188,6 +193,10 @@ class Running(Generic[Out]):
         return found
 
     async def _projected(self, record: Record, projector: Projector) -> list[AgentEvent]:
+        if isinstance(record, ChildRecord):
+            return self._children.feed(record)
+        if record.kind == PIECE and not projector.is_of(record["run_id"]):
+            return self._children.feed(record)
         self._before(record, projector)
         events = projector.feed(record)
         self.trajectory.events += [event for event in events if isinstance(event, KEPT)]

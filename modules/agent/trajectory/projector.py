@@ -90,7 +90,7 @@ class Projector:
     `generator` if it is given, otherwise the model's name. `value` looks up a large value by its reference; without
     `value`, events with such results wait for the commit. With `kept`, only events that a trajectory keeps are made.
     With `history`, a step before the run's start holds the earlier conversation. `outputs` are the output types by
-    agent: pieces of a typed output become OutputDeltas.
+    agent: pieces of a typed output become OutputDeltas. The events of a child have its `run_id`.
     """
 
     def __init__(
@@ -101,11 +101,13 @@ class Projector:
         kept: bool = False,
         history: bool = False,
         outputs: Mapping[str, OutputSpec | None] | None = None,
+        is_child: bool = False,
     ) -> None:
         self._given = generator
         self._value = value
         self._kept = kept
         self._history = history
+        self._is_child = is_child
         self._header: Record | None = None
         self._facts: dict[str, Any] = {}
         self._system: Message | None = None
@@ -170,6 +172,8 @@ class Projector:
 
     def _on_header(self, record: Record) -> Iterator[AgentEvent | None]:
         self._header = record
+        if self._is_child:
+            self._facts["run_id"] = record["run_id"]
         inputs = record["task"].get("inputs", {})
         self._identify(inputs.get("agent_id"), record["run_id"])
         return iter(())
@@ -334,10 +338,13 @@ class Projector:
             content = turn.message.content
             yield self._make(GenerationContent, step=self._step, content=content, tool_calls=calls, extra=turn.extra)
 
+    def is_of(self, run_id: str) -> bool:
+        """Return whether this run is the one whose records are fed."""
+        return self._header is not None and self._header["run_id"] == run_id
+
     def _on_piece(self, record: Record) -> Iterator[AgentEvent | None]:
         """Yield the event of a piece; pieces of child runs are skipped."""
-        assert self._header is not None
-        if record["run_id"] == self._header["run_id"]:
+        if self.is_of(record["run_id"]):
             yield self._make(GenerationDelta, step=self._step, **record["piece"])
             if self._output is not None:
                 yield self._output_delta(self._output, record["piece"])

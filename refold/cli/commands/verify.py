@@ -7,8 +7,10 @@ from typing import Any
 from rich.text import Text
 
 from ...engine import AgentModule, Divergence, Engine
+from ...engine.module import Module
 from ...errors import RefoldError
-from ...traces import Trace
+from ...tasks import Task
+from ...traces import Trace, family
 from ...traces.errors import CAUSES
 from ...traces.stores import RunRef
 from ..errors import BAD_INPUT, one_line
@@ -18,9 +20,16 @@ from ..render.step_view import change_lines
 from ..render.text import LONG, clean, count_text, cut, value_text
 from .resume import runner_of
 
+_Verified = tuple[Path | RunRef | str, Trace, list[Divergence] | None]
+_UNKNOWN = "not verified: no tool or toolset of the agent above it starts this run"
 
-def verify_traces(paths: Sequence[Path | RunRef], module: str | None, trust: Sequence[Path], as_json: bool) -> int:
+
+def verify_traces(
+    paths: Sequence[Path | RunRef], module: str | None, trust: Sequence[Path], as_json: bool, children: bool
+) -> int:
     """Verify traces, print each result, and return the worst exit code.
+
+    With `children`, verify the child runs of each trace, too.
 
     The code is 0 if the code does what was recorded, 1 if it diverges, and 2 for a trace that holds no step. When
     several traces are given, one that cannot be verified counts as 2; a single one raises its error.
@@ -28,35 +37,59 @@ def verify_traces(paths: Sequence[Path | RunRef], module: str | None, trust: Seq
     documents: list[dict[str, Any]] = []
     code = 0
     for path in paths:
-        divergences: list[Divergence] | None = None
         try:
             trace = load_trace(path)
-            divergences = _verified(trace, module, trust)
-            documents.append({"trace": str(path), "steps": trace.step_count})
-            documents[-1]["divergences"] = [each.to_dict() for each in divergences]
+            loop = _module_of(trace, module, trust)
+            runs: list[_Verified] = [(path, trace, _verified(trace, loop))]
+            runs += _children_verified(trace, loop) if children else ()
         except RefoldError as error:
             if len(paths) == 1:
                 raise
             documents.append({"trace": str(path), "error": one_line(str(error))})
-        outcome = 1 if divergences else 0 if divergences is not None and trace.step_count else BAD_INPUT
-        code = 1 if 1 in (code, outcome) else max(code, outcome)
-        if not as_json and divergences is not None:
-            say(console(), *_report(path, trace, divergences))
-        elif not as_json:
-            say(console(), Text(clean(f"{path}: {documents[-1]['error']}"), "red"))
+            code = code or BAD_INPUT
+            if not as_json:
+                say(console(), Text(clean(f"{path}: {documents[-1]['error']}"), "red"))
+            continue
+        for name, run, found in runs:
+            documents.append({"trace": str(name), "steps": run.step_count})
+            if found is None:
+                documents[-1]["error"] = _UNKNOWN
+            else:
+                documents[-1]["divergences"] = [each.to_dict() for each in found]
+            outcome = 1 if found else 0 if found is not None and run.step_count else BAD_INPUT
+            code = 1 if 1 in (code, outcome) else max(code, outcome)
+            if not as_json:
+                say(console(), *_report(name, run, found))
     if as_json:
-        write_json(documents[0] if len(paths) == 1 else {"traces": documents, "exit_code": code})
+        write_json(documents[0] if len(documents) == 1 else {"traces": documents, "exit_code": code})
     return code
 
 
-def _verified(trace: Trace, module: str | None, trust: Sequence[Path]) -> list[Divergence]:
+def _module_of(trace: Trace, module: str | None, trust: Sequence[Path]) -> Module[Any]:
     with stdout_to_stderr():
         runner = runner_of(trace, module, trust, verifying=True)
-        return Engine(runner if isinstance(runner, AgentModule) else runner.agent.module()).verify(trace)
+        return runner if isinstance(runner, AgentModule) else runner.agent.module()
 
 
-def _report(path: Path | RunRef, trace: Trace, divergences: Sequence[Divergence]) -> Iterator[Text]:
-    if not divergences and not trace.step_count:
+def _verified(trace: Trace, module: Module[Any]) -> list[Divergence]:
+    with stdout_to_stderr():
+        return Engine(module).verify(trace)
+
+
+def _children_verified(trace: Trace, module: Module[Any]) -> Iterator[_Verified]:
+    todo = [(trace, module, kin) for kin in family(trace).run.calls]
+    for parent, above, kin in todo:
+        child = parent.relative(kin.run_id)
+        known = above.child_module((child.parent or {})["name"], Task.from_dict(child.header["task"]))
+        yield kin.run_id, child, None if known is None else _verified(child, known)
+        todo += [] if known is None else [(child, known, below) for below in kin.calls]
+
+
+def _report(path: Path | RunRef | str, trace: Trace, found: Sequence[Divergence] | None) -> Iterator[Text]:
+    if found is None:
+        yield Text(clean(f"{path}: {_UNKNOWN}"), "yellow")
+        return
+    if not found and not trace.step_count:
         yield Text(clean(f"{path}: nothing to verify, as it holds no committed step"), "yellow")
         return
     steps = count_text(trace.step_count, "step")

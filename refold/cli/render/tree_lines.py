@@ -77,10 +77,14 @@ def fork_text(kin: Kin) -> Text:
 
 
 def child_text(kin: Kin, root: str = "") -> Text:
-    """Return a child run: step, name, status, shortened id."""
+    """Return a child run: step, caller, name, status, shortened id."""
     parent = kin.parent or {}
-    parts = [Text(f"step {parent.get('step')}", "bold"), Text(clean(str(parent.get("name") or "child")), "cyan")]
-    return joined(*parts, *_standing(kin), Text(clean(_short(kin.run_id, root)), "dim"))
+    name = Text(clean(str(parent.get("name") or "child")), "cyan")
+    if kin.caller not in (None, parent.get("name")):
+        name = Text.assemble(clean(str(kin.caller)), " → ", name)
+    return joined(
+        Text(f"step {parent.get('step')}", "bold"), name, *_standing(kin), Text(clean(_short(kin.run_id, root)), "dim")
+    )
 
 
 def edit_text(edit: Sequence[Mapping[str, Any]]) -> str:

@@ -314,3 +314,56 @@ def test_diff_of_states_that_are_equal_or_far_apart(refold: Command, lab: Path) 
     assert ran.lines[0] == "the traces first differ at step 1, decide"
     assert ran.lines[-1] == "  … 20 more paths; --json has all of it"
     assert len(refold("trace", "diff", "a", "c", "--json").doc["states"]) == 60
+
+
+TEAM = '''
+from refold.modules.agent import Agent, FunctionGenerator, ToolCall, tool
+
+def answer(messages, params):
+    if messages[-1].role == "tool":
+        return "done"
+    return [ToolCall.of("c1", params.tools[0].function.name, {"task": "x"})] if params.tools else "yes"
+
+def made(name, *tools, text=None):
+    return Agent(name=name, model=FunctionGenerator(answer), tools=list(tools), instructions=text)
+
+@tool(idempotent=True)
+async def ask_twice(task: str) -> str:
+    """Asks a clerk."""
+    return str((await made("clerk").run(task)).answer)
+
+lead = made("lead", made("second", made("third")))
+changed = made("lead", made("second", made("third", text="Be brief.")))
+other = made("lead", ask_twice)
+'''
+
+
+def run_of_team(lab: Path, name: str) -> Path:
+    (lab / "team.py").write_text(TEAM)
+    agents: dict[str, Any] = {}
+    exec(TEAM, agents)
+    path: Path = agents[name].with_(engine={"traces": lab / "runs"}).run_sync("go").trace.path
+    return path
+
+
+def test_child_runs_are_verified_with_their_parent_and_drawn_with_the_call_that_started_them(
+    refold: Command, lab: Path
+) -> None:
+    trace = run_of_team(lab, "lead")
+    assert len(refold("verify", trace, "--module", "team:lead").lines) == 1
+    ran = refold("verify", trace, "--module", "team:lead", "--family")
+    assert (ran.code, [line.split(":")[0].count("~") for line in ran.lines]) == (0, [0, 1, 2])
+    assert all("verified: the code does what the trace recorded" in line for line in ran.lines)
+    ran = refold("verify", trace, "--module", "team:changed", "--family", "--json")
+    assert (ran.code, [len(each["divergences"]) for each in ran.doc["traces"]]) == (1, [0, 0, 1])
+    drawn = [line.strip("│└─ ").split("  ")[:2] for line in refold("trace", "tree", trace).lines[1:]]
+    assert drawn == [["step 0", "second"], ["step 0", "third"]]
+
+
+def test_a_child_run_of_an_own_tool_is_drawn_below_the_tool_and_not_verified(refold: Command, lab: Path) -> None:
+    trace = run_of_team(lab, "other")
+    assert "ask_twice → clerk  completed" in refold("trace", "tree", trace).lines[1]
+    assert refold("trace", "tree", trace, "--json").doc["runs"][1]["caller"] == "ask_twice"
+    ran = refold("verify", trace, "--module", "team:other", "--family")
+    assert ran.code == 2
+    assert ran.lines[1].endswith("not verified: no tool or toolset of the agent above it starts this run")

@@ -124,7 +124,7 @@ def _json(family_tree: FamilyTree) -> dict[str, Any]:
 
 
 def _kin_json(kin: Kin) -> dict[str, Any]:
-    doc = {name: getattr(kin, name) for name in ("run_id", "stop_reason", "steps", "parent", "pid", "error")}
+    doc = {name: getattr(kin, name) for name in ("run_id", "stop_reason", "steps", "parent", "caller", "pid", "error")}
     return {
         **doc,
         "path": str(kin.path) if kin.path is not None else None,

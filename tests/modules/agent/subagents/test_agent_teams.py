@@ -3,16 +3,17 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel, Field
 
-from refold import AgentModule, Decision, Engine, RuntimeBudget, StateSchema, Task
+from refold import AgentModule, Decision, Engine, RuntimeBudget, StateSchema, Task, ask
 from refold.modules.agent import (
     Agent,
     FunctionGenerator,
     GenerateParams,
+    GenerationDelta,
     Message,
     RunContext,
     Tool,
@@ -27,6 +28,8 @@ from refold.modules.agent.generators import Generation
 from refold.modules.agent.hooks import hook
 from refold.modules.agent.loop.state import AgentState
 from refold.modules.agent.reactions import RetryWithFeedback
+from refold.modules.agent.trajectory.projector import KEPT
+from refold.modules.ui import ui_events
 from refold.testing import check_resume
 from refold.traces import Trace, family
 
@@ -406,3 +409,68 @@ async def test_the_budget_of_the_run_bounds_agents_that_reach_themselves() -> No
     trajectory = await agent.run("go")
     assert trajectory.stop_reason == "budget_tokens"
     assert trajectory.trace.end["usage"]["tokens_in"] <= 60
+
+
+# streams
+
+
+async def test_a_stream_has_the_events_of_child_runs_in_the_order_of_writing() -> None:
+    agent = lead()
+    async with agent.stream("go", children=True) as stream:
+        events = [event async for event in stream]
+    shown = [
+        (type(e).__name__, e.agent_name, e.run_id is not None) for e in events if isinstance(e, ToolStart | AgentEnd)
+    ]
+    assert shown[:4] == [
+        ("ToolStart", "lead", False),
+        ("ToolStart", "billing", True),
+        ("AgentEnd", "billing", True),
+        ("ToolStart", "lead", False),
+    ]
+    runs = {event.run_id for event in events} - {None}
+    assert runs == {child.run_id for child in children(agent.trajectory)}
+    for child in children(agent.trajectory):
+        own = [event for event in events if event.run_id == child.run_id]
+        text = "".join(event.text for event in own if isinstance(event, GenerationDelta))
+        assert text == "It is paid."
+        kept = [event for event in own if isinstance(event, KEPT)]
+        assert [type(event) for event in kept] == [type(event) for event in Trajectory.of(child).events]
+    assert [event for event in agent.trajectory.events if event.run_id is not None] == []
+    async with agent.stream("go") as stream:
+        assert [event async for event in stream if event.run_id is not None] == []
+
+
+@pytest.mark.parametrize("form", ["agui", "vercel"])
+async def test_a_web_stream_shows_the_run_itself_also_with_its_children(form: Any) -> None:
+    agent = lead()
+    async with agent.stream("go", children=True) as stream:
+        live = [event async for _, event in _web(cast(Any, stream).records, form)]
+    ids = {event.get("toolCallId") for event in live} - {None}
+    assert ids == {"c1", "c2"}
+    whole = [event for _, event in ui_events(agent.trajectory.trace.records, form)]
+    starts = [[e for e in events if e.get("type") in ("RUN_STARTED", "start")] for events in (live, whole)]
+    assert starts[0] == starts[1] != []
+
+
+async def _web(records: Any, form: Any) -> Any:
+    found = [record async for record in records]
+    for each in ui_events(found, form):
+        yield each
+
+
+async def test_a_resumed_run_streams_a_child_that_goes_on() -> None:
+    @tool
+    async def ask_user() -> str:
+        """Asks."""
+        return str(await ask("Which?"))
+
+    clerk = Agent(name="clerk", model=scripted([call("ask_user")], "It is 7."), tools=[ask_user])
+    agent = Agent(name="lead", model=scripted([call("clerk", task="x")], "done"), tools=[clerk])
+    waiting = await agent.run("go")
+    assert waiting.status == "waiting"
+    async with agent.stream(None, resume=waiting.trace, value="7", children=True) as stream:
+        events = [event async for event in stream]
+    own = [
+        (type(e).__name__, e.agent_name) for e in events if e.run_id is not None and isinstance(e, ToolEnd | AgentEnd)
+    ]
+    assert own == [("ToolEnd", "clerk"), ("AgentEnd", "clerk")]
