@@ -58,9 +58,9 @@ class RunStream:
         self._soon(self._wake)
 
     def watch(self, run_id: str, trace: Trace, record: Record) -> None:
-        """Add a record of the run or a child run, from any thread.
+        """Add a record of the run or of a child.
 
-        The run's own record is the first one.
+        It may be called from any thread. The first record is the run's own.
         """
         self._run_id = self._run_id or run_id
         self.put(record if run_id == self._run_id else ChildRecord.in_run(run_id, trace, record))
