@@ -18,6 +18,7 @@ from refold.modules.agent import (
     Finish,
     FunctionGenerator,
     GenerateParams,
+    Handoff,
     Hook,
     JudgeResult,
     Message,
@@ -36,6 +37,7 @@ from refold.modules.agent import (
     stop_condition,
     tool,
     tool_method,
+    window,
 )
 from refold.modules.agent.events import AgentStep, GenerationStep
 from refold.modules.agent.hooks import tool_metrics
@@ -233,6 +235,13 @@ async def runs_with_deps(agents: Agent[City, Db], plain: Agent) -> None:
         assert_type(await anext(events), AgentEvent)
     assert_type((await Agent(name="a", tools=[agents]).run("go", deps=Db("x"))).output, str)
     assert_type((await Agent(name="a", tools=[plain]).run("go")).output, str)
+    assert_type((await Agent(name="a", handoffs=[agents]).run("go", deps=Db("x"))).output, str)
+    assert_type((await Agent(name="a", handoffs=[plain, Handoff(plain, context=window(4))]).run("go")).output, str)
+    assert_type(
+        (await Agent(name="a", handoffs=[Handoff(agents)], output_type=City).run("x", deps=Db(""))).output, City
+    )
+    async with plain.stream("go", children=True) as events:
+        assert_type((await anext(events)).run_id, str | None)
     asked = agents.as_tool("ask", parameters=City)
     assert_type((await Agent(name="a", tools=[asked]).run("go", deps=Db("x"))).output, str)
     for factory in (Agent(name="a", tools=[find], deps=open_db), Agent(name="a", tools=[find], deps=borrowed_db)):

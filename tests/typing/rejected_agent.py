@@ -73,6 +73,8 @@ async def runs(desk: Agent[str, Db]) -> None:
     found.stream("go", dep=Db("x"))  # expect: call-arg
     await Agent(name="t", tools=[double]).run("go", deps=3).output  # expect: attr-defined
     await Agent(name="t", tools=[desk]).run("go")  # expect: call-arg
+    await Agent(name="t", handoffs=[desk]).run("go")  # expect: call-arg
+    Agent(name="t", handoffs=["desk"])  # expect: list-item
     await desk.run("go", deps=None)  # expect: arg-type
     plain: Agent = found  # expect: assignment
     wrong: Agent[str, Db] = Agent(name="t", tools=[cached, double])  # expect: list-item

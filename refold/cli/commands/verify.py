@@ -50,16 +50,16 @@ def verify_traces(
             if not as_json:
                 say(console(), Text(clean(f"{path}: {documents[-1]['error']}"), "red"))
             continue
-        for name, run, found in runs:
+        for name, run, divergences in runs:
             documents.append({"trace": str(name), "steps": run.step_count})
-            if found is None:
+            if divergences is None:
                 documents[-1]["error"] = _UNKNOWN
             else:
-                documents[-1]["divergences"] = [each.to_dict() for each in found]
-            outcome = 1 if found else 0 if found is not None and run.step_count else BAD_INPUT
+                documents[-1]["divergences"] = [each.to_dict() for each in divergences]
+            outcome = 1 if divergences else 0 if divergences is not None and run.step_count else BAD_INPUT
             code = 1 if 1 in (code, outcome) else max(code, outcome)
             if not as_json:
-                say(console(), *_report(name, run, found))
+                say(console(), *_report(name, run, divergences))
     if as_json:
         write_json(documents[0] if len(documents) == 1 else {"traces": documents, "exit_code": code})
     return code
@@ -85,11 +85,11 @@ def _children_verified(trace: Trace, module: Module[Any]) -> Iterator[_Verified]
         todo += [] if known is None else [(child, known, below) for below in kin.calls]
 
 
-def _report(path: Path | RunRef | str, trace: Trace, found: Sequence[Divergence] | None) -> Iterator[Text]:
-    if found is None:
+def _report(path: Path | RunRef | str, trace: Trace, divergences: Sequence[Divergence] | None) -> Iterator[Text]:
+    if divergences is None:
         yield Text(clean(f"{path}: {_UNKNOWN}"), "yellow")
         return
-    if not found and not trace.step_count:
+    if not divergences and not trace.step_count:
         yield Text(clean(f"{path}: nothing to verify, as it holds no committed step"), "yellow")
         return
     steps = count_text(trace.step_count, "step")

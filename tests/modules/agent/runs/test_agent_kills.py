@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 from chats import chat_problems
-from crash_lab import agent_run, typed_run
+from crash_lab import agent_run, team_run, typed_run
 from crash_lab.agent_run import STEPS, USAGE, agent_on
 from crash_lab.fork_server import ForkServer
 from crash_lab.world import trace_of, written
 from typed_cities import City
 
-from refold import Trace
+from refold import Engine, Task, Trace
 from refold.modules.agent import Trajectory, Usage
 from refold.modules.agent.events import AgentEnd
+from refold.traces import family
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
 KILLS = int(os.environ.get("REFOLD_KILLS", "3"))
@@ -76,3 +77,26 @@ async def test_a_killed_typed_run_goes_on_to_the_same_output(tmp_path: Path) -> 
             assert resumed.output == whole.output, f"killed at {size} of {length} bytes"
             assert events_of(resumed) == events_of(whole)
             assert await agent.make_engine().averify(resumed.trace) == []
+
+
+@pytest.mark.timeout(120 + 20 * KILLS)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_killed_run_with_agents_as_tools_and_handoffs_goes_on_to_the_same_trajectory(tmp_path: Path) -> None:
+    whole = await team_run.agent_on(tmp_path / "whole").run("work")
+    assert whole.answer == "All is paid."
+    length = written(tmp_path / "whole")
+    with ForkServer(team_run) as server:
+        for size in random.Random(KILLS).sample(range(1, length), KILLS):
+            folder = tmp_path / str(size)
+            folder.mkdir()
+            server.kill_after(size, "start", folder)
+            agent = team_run.agent_on(folder)
+            resumed = await agent.resume(trace_of(folder))
+            assert events_of(resumed) == events_of(whole), f"killed at {size} of {length} bytes"
+            assert await agent.make_engine().averify(resumed.trace) == []
+            assert len(family(resumed.trace).run.calls) == 2
+            for kin in family(resumed.trace).run.calls:
+                child = resumed.trace.relative(kin.run_id)
+                module = agent.module().child_module("clerk", Task.from_dict(child.header["task"]))
+                assert module is not None
+                assert await Engine(module).averify(child) == []
