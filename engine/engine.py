@@ -196,8 +196,7 @@ class Engine(Generic[S]):
             task: The objective as text, or a `Task`.
             resume: The run to resume: a `Trace`, the path of its file, or a run ID in the engine's store.
             fork: The run to fork.
-            children: Yield the records of child runs, too, as they are written; each is a `ChildRecord` with the child's
-                `run_id`.
+            children: Yield the records of child runs, too, each as a `ChildRecord` with the child's `run_id`.
             how: The other arguments of `arun`, `aresume` or `afork`.
 
         Leaving the block early cancels the run. `run.result` is set after the last record.
