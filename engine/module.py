@@ -134,11 +134,18 @@ class Module(Generic[S]):
         """
         return None
 
-    def recorded_result(self, name: str, result: Any) -> Any:
+    def tools_at(self, state: S) -> Mapping[str, Callable[..., Any]]:
+        """Return the tools of a step that begins with `state`.
+
+        By default, these are `tools`.
+        """
+        return self.tools
+
+    def recorded_result(self, name: str, result: Any, state: S) -> Any:
         """Return the recorded form of `result` in an answer `{"ran": result}`.
 
         This is the result itself, unless the module's tools wrap their results. An override raises ValueError, with the
-        reason, for a result that the tool could not have returned.
+        reason, for a result that the tool could not have returned. The call's step begins with `state`.
         """
         return result
 

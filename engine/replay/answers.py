@@ -149,15 +149,18 @@ class Answers:
             )
         details = request.details
         own = details["phase"] == "act" and "child" not in details
-        fn = self._module.tools.get(details["name"]) if own else None
         if is_blob(answer.get("ran")):
             raise WaitAnsweredError("the result has the form of a reference to a blob; it cannot be an answer")
-        if "ran" not in answer or fn is None:
+        if "ran" not in answer or not own:
+            return answer
+        state = self._module.state_class.from_dict(self.trace.final_state)
+        fn = self._module.tools_at(state).get(details["name"])
+        if fn is None:
             return answer
         spec = spec_of(fn, details["name"])
         result = answer["ran"]
         try:
-            result = self._module.recorded_result(details["name"], result)
+            result = self._module.recorded_result(details["name"], result, state)
             problem = spec.mistyped(result)
             if spec.returns is not None:
                 spec.returns.validate_json(orjson.dumps(result))

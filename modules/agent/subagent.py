@@ -10,12 +10,13 @@ from pydantic import Field
 from ...engine import AgentModule, RuntimeBudget, child_state, effect, new_id, run_child, start_child, wait_child
 from ...tasks import Task
 from .chat.messages import Message
+from .loop.setup import STARTED_BY
 from .runs.agent_protocol import RunsGoals
 from .subagents.kinds import SUBAGENT_TYPES, SubAgentType, find_type
 from .subagents.report import last_words, report
 from .tools import Tool, Toolset, tool_method
 from .tools.context import ContextFact, CurrentTask
-from .tools.run_context import DEPS
+from .tools.run_context import DEPS, STATE
 from .tools.tool_state import keeping, kept
 from .trajectory.trajectory import Trajectory
 
@@ -171,11 +172,13 @@ def _task(task: str, about: dict[str, Any]) -> Task:
     """Return the sub-agent's task, with the parent's inputs and constraints."""
     outer = CurrentTask(default=None).resolve()
     inputs = {} if outer is None else dict(outer.inputs)
+    state = ContextFact(STATE, default=None).resolve()
+    is_handed_over = state is not None and state.agent.handed_by is not None
     return Task(
         objective=task,
         inputs={**inputs, "session_id": new_id(), "agent_id": new_id()},
         constraints={} if outer is None else dict(outer.constraints),
-        metadata={_OURS: about},
+        metadata={_OURS: about, **({STARTED_BY: state.agent.name} if is_handed_over else {})},
     )
 
 

@@ -22,7 +22,7 @@ from .counts import counts_before
 from .decide import Deciding, is_live
 from .member import HANDOFF, Member, handoff_in
 from .reduce import is_empty, reduce_turn
-from .setup import Setup, in_turn_of
+from .setup import STARTED_BY, Setup, in_turn_of
 from .state import AgentState, Counts
 from .turn import Turn
 
@@ -176,8 +176,12 @@ class AgentLoop(AgentModule[AgentState]):
             return replace(observation, value={**(observation.value or {}), HANDOFF: handed})
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
-        """Return the module of a tool's or toolset's child run."""
-        for setup in (member.setup for member in self.members.values()):
+        """Return the module of a tool's or toolset's child run.
+
+        The tools of the agent that has started it come first; a toolset of another would make a copy of that agent.
+        """
+        started_by = self.members.get(str(task.metadata.get(STARTED_BY)), self.first)
+        for setup in (member.setup for member in (started_by, *self.members.values())):
             owners = {id(owner): owner for tool in setup.tools if (owner := getattr(tool.fn, "__self__", None))}
             for owner in owners.values():
                 if hasattr(owner, "child_module"):
@@ -192,17 +196,19 @@ class AgentLoop(AgentModule[AgentState]):
             return None
         return RunFailure(state.error.get("type", "Fail"), state.error["message"])
 
-    def recorded_result(self, name: str, result: Any) -> Any:
+    def tools_at(self, state: AgentState) -> Mapping[str, Any]:
+        """Return the tools of the agent that has the conversation."""
+        return self.member_at(state).tools
+
+    def recorded_result(self, name: str, result: Any, state: AgentState) -> Any:
         """Return the outcome of a call whose result a person reports.
 
         It is the outcome that the tool itself would have had.
         """
-        for setup in (member.setup for member in self.members.values()):
-            if setup.output is not None and name in setup.output.by_name:
-                return outcome_of_result(setup.output.by_name[name], result).to_dict()
-            if name in setup.by_name:
-                return read_outcome(setup.by_name[name], result).to_dict()
-        return result
+        setup = self.member_at(state).setup
+        if setup.output is not None and name in setup.output.by_name:
+            return outcome_of_result(setup.output.by_name[name], result).to_dict()
+        return read_outcome(setup.by_name[name], result).to_dict() if name in setup.by_name else result
 
     def reduce(self, state: AgentState, decision: Decision, observation: Observation) -> None:
         """Add the turn and its outcomes to the conversation.

@@ -39,6 +39,9 @@ from .per_turn import PerTurn
 from .policy import Policy
 from .state import AgentState
 
+STARTED_BY = "started_by"
+"""The member of a background sub-agent's metadata with the agent that has started it, if a handoff was before it."""
+
 
 def no_steps(run_id: str) -> list[AgentStep]:
     """Return no steps: the loop itself reads no trace."""

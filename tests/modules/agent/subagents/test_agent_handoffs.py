@@ -1,13 +1,15 @@
 """Handoffs: one run and one conversation with several agents."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
-from refold import DivergenceError, RuntimeBudget, Task
-from refold.errors import UsageError
+from refold import DivergenceError, RuntimeBudget, Task, ask
+from refold.errors import UsageError, WaitAnsweredError
 from refold.modules.agent import (
     Agent,
     AgentStart,
@@ -27,7 +29,9 @@ from refold.modules.agent import (
     tool_method,
     window,
 )
+from refold.modules.agent.subagent import SubAgentToolset
 from refold.testing import check_resume
+from refold.traces import family
 
 pytestmark = pytest.mark.anyio
 
@@ -324,6 +328,62 @@ async def test_a_run_whose_agent_is_no_longer_of_the_team_says_so() -> None:
 def test_a_run_with_a_handoff_is_resumed_from_every_record() -> None:
     result = check_resume(lambda: desk().module(), Task(objective="go"), seed=3, budget=RuntimeBudget(max_steps=20))
     assert result.final_result == "Paid."
+
+
+async def test_the_answer_about_a_cut_call_is_checked_by_the_tool_of_the_agent_that_has_made_it() -> None:
+    started = anyio.Event()
+
+    async def theirs(amount: int) -> str:
+        """Pays."""
+        started.set()
+        await anyio.sleep_forever()
+        return ""
+
+    @tool(name="pay")
+    async def ours(amount: int) -> int:
+        """Pays, too."""
+        return amount
+
+    agent = desk(refunds(tools=[tool(theirs, name="pay")]), tools=[ours])
+    async with anyio.create_task_group() as group:
+        group.start_soon(agent.run, "Money back!")
+        await started.wait()
+        group.cancel_scope.cancel()
+    cut = agent.trajectory.trace
+    assert (await agent.resume(cut)).status == "waiting"
+    with pytest.raises(WaitAnsweredError, match="pay could not have returned 7"):
+        await agent.resume(cut, {"ran": 7})
+    trajectory = await agent.resume(cut, {"ran": "5 paid"})
+    assert (trajectory.answer, results(trajectory)[-1]) == ("Paid.", "5 paid")
+    assert await places(agent, trajectory) == []
+
+
+async def test_a_background_sub_agent_is_resumed_as_a_copy_of_the_agent_that_has_started_it(tmp_path: Path) -> None:
+    @tool(idempotent=True)
+    async def question() -> str:
+        """Asks somebody."""
+        return await ask("may I?", str)
+
+    def team() -> Agent[Any, Any]:
+        def answer(messages: Sequence[Message], params: GenerateParams) -> Any:
+            if "spawn_agent" in {each.function.name for each in params.tools or ()}:
+                spawned = any("background" in message.content for message in messages)
+                return "done" if spawned else [call("spawn_agent", "s", task="dig")]
+            return "dug" if messages[-1].role == "tool" else [call("question", "q")]
+
+        other = refunds(tools=[question]).with_(model=FunctionGenerator(answer, model="big"))
+        other.tools.append(SubAgentToolset(parent_agent=other, run_in_background=True))
+        agent = desk(other, engine={"traces": tmp_path})
+        agent.tools.append(SubAgentToolset(parent_agent=agent, run_in_background=True))
+        return agent
+
+    trajectory = await team().run("dig")
+    assert trajectory.status == "waiting"
+    resumed = await team().resume(trajectory.trace.run_id, "you may")
+    assert (resumed.status, resumed.answer) == ("completed", "done")
+    [child] = family(resumed.trace).run.calls
+    state = resumed.trace.relative(child.run_id).final_state
+    assert (state["agent"]["model"], state["final_result"]) == ("big", "dug")
 
 
 # refused
