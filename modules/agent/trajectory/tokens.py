@@ -1,7 +1,8 @@
 """The exact tokens of an Agent's run, as samples for training.
 
 A run is one sample while each prompt begins with all tokens before it. A prompt that does not (a window, cleared
-results, a summary, other tokens for the same text) begins another sample, so that no mask is wrong.
+results, a summary, other tokens for the same text) begins another sample, so that no mask is wrong. So does the
+answer of another model, whose tokens and log-probabilities are not those of the model that is trained.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,7 @@ class TokenSample:
 
     `prompt_ids` are the first request's; `completion_ids` are all later tokens. `completion_mask` is 1 for tokens that
     the model has sampled, and 0 for results of tools and the template's. `logprobs` are 0.0 where the mask is 0, and
-    None if the server sent none. `turns` is the number of answers.
+    None if the server sent none. `turns` is the number of answers, and `model` the model that gave them.
     """
 
     prompt_ids: list[int]
@@ -47,6 +48,7 @@ class TokenSample:
     completion_mask: list[int]
     logprobs: list[float] | None
     turns: int = 0
+    model: str = ""
 
 
 def token_samples(trace: Trace) -> list[TokenSample]:
@@ -60,10 +62,10 @@ def token_samples(trace: Trace) -> list[TokenSample]:
 def _samples(trace: Trace, requests: _Requests) -> list[TokenSample]:
     samples: list[TokenSample] = []
     so_far: list[int] | None = None
-    for prompt, exact in _answers(trace, requests):
+    for prompt, exact, model in _answers(trace, requests):
         ids, logprobs = exact.completion_ids, exact.completion_logprobs
-        if so_far is None or prompt[: len(so_far)] != so_far:
-            samples.append(TokenSample(prompt, [], [], []))
+        if so_far is None or model != samples[-1].model or prompt[: len(so_far)] != so_far:
+            samples.append(TokenSample(prompt, [], [], [], model=model))
             so_far = prompt
         sample, between = samples[-1], prompt[len(so_far) :]
         sample.completion_ids += between + ids
@@ -92,12 +94,12 @@ def token_members(trace: Trace) -> tuple[list[dict[str, Any]], dict[str, str]]:
 def rows_for(trainer: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the samples of a training record, with the trainer's names.
 
-    Beside the tokens, a row has the record's metadata, and as `part` the sample's number in its run.
+    Beside the tokens, a row has the record's metadata, the sample's model, and as `part` its number in its run.
     """
     names = _NAMES[trainer]
     rows = []
     for part, sample in enumerate(record.get("tokens") or ()):
-        row = {**sample, **(record.get("metadata") or {}), "part": part}
+        row = {**(record.get("metadata") or {}), **sample, "part": part}
         if trainer == "verifiers":
             row["prompt_mask"] = [0] * len(sample["prompt_ids"])
         rows.append({names.get(name, name): value for name, value in row.items()})
@@ -110,16 +112,16 @@ def why_no_tokens(record: Mapping[str, Any]) -> str:
     return str(metadata.get("tokens_missing") or f"run {metadata.get('run_id', '')} has not asked for exact tokens")
 
 
-def _answers(trace: Trace, requests: _Requests) -> Iterator[tuple[list[int], ExactTokens]]:
-    """Yield the prompt and the tokens of each committed answer."""
+def _answers(trace: Trace, requests: _Requests) -> Iterator[tuple[list[int], ExactTokens, str]]:
+    """Yield the prompt, the tokens and the model of each committed answer."""
     for step in trace.steps:
         if Turn.of_document(step.decision or {}).message is None:
             continue
-        asked = [each.seq for each in step.effects if each.phase == "decide" and _answers_request(each)]
-        found = requests.get(asked[-1]) if asked else None
+        asked = [each for each in step.effects if each.phase == "decide" and _answers_request(each)]
+        found = requests.get(asked[-1].seq) if asked else None
         if found is None:
             raise TraceError(f"run {trace.run_id} lacks the tokens of step {step.index}", code="export")
-        yield unpacked(found[0]), found[1]
+        yield unpacked(found[0]), found[1], str(asked[-1].args.get("model", ""))
 
 
 def _known(trace: Trace, earlier: dict[str, bytes] | None = None, below: frozenset[str] = frozenset()) -> _Requests:

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ from refold.traces import Trace
 
 Turn = tuple[list[int], list[int]]
 TURNS: list[Turn] = [([1, 2, 3], [10, 11]), ([1, 2, 3, 10, 11, 7, 8], [20])]
-WHOLE = TokenSample([1, 2, 3], [10, 11, 7, 8, 20], [1, 1, 0, 0, 1], [-0.5, -1.5, 0.0, 0.0, -0.5], turns=2)
+WHOLE = TokenSample(
+    [1, 2, 3], [10, 11, 7, 8, 20], [1, 1, 0, 0, 1], [-0.5, -1.5, 0.0, 0.0, -0.5], turns=2, model="hosted_vllm/m"
+)
 STREAMLESS = "return_meta_info is not supported with streaming. Please set stream=false."
 
 
@@ -137,7 +140,7 @@ def test_litellm_passes_them_on(server: str) -> None:
     with ModelServer(*(vllm(turn, is_last=turn is TURNS[-1]) for turn in TURNS)) as model:
         name = f"litellm!{server}/m,api_base={model.url},api_key=none"
         agent = Agent(name="a", model=name, tools=[add], settings={"exact": True})
-        assert token_samples(agent.run_sync("1 + 2").trace) == [WHOLE]
+        assert token_samples(agent.run_sync("1 + 2").trace) == [replace(WHOLE, model=f"{server}/m")]
 
 
 def test_a_providers_own_address_is_not_asked_for_tokens() -> None:
@@ -211,6 +214,16 @@ def test_a_prompt_that_does_not_extend_the_last_one_begins_a_sample() -> None:
     for sample in samples:
         assert sample.logprobs is not None
         assert len(sample.completion_ids) == len(sample.completion_mask) == len(sample.logprobs)
+
+
+def test_the_tokens_of_another_model_are_another_sample() -> None:
+    takes_over = Agent(name="b", model=FunctionGenerator(Model("", "done"), model="b"), settings={"exact": True})
+    first = Model(ToolCall.of("c", "transfer_to_b", {}))
+    agent = Agent(name="a", model=FunctionGenerator(first, model="a"), handoffs=[takes_over], settings={"exact": True})
+    samples = token_samples(agent.run_sync("go").trace)
+    assert [(sample.model, sample.turns) for sample in samples] == [("a", 1), ("b", 1)]
+    assert samples[1].prompt_ids[: len(samples[0].prompt_ids)] == samples[0].prompt_ids
+    assert all(sum(sample.completion_mask) == len(sample.completion_ids) for sample in samples)
 
 
 def test_a_step_records_the_new_tokens_alone(tmp_path: Path) -> None:
@@ -307,7 +320,7 @@ def test_the_rows_of_each_trainer_have_its_names() -> None:
     sampled = Model.ids(Message("assistant", "done"))
     prompt = Model.ids(Message("user", "go"))
     scores, mask = logprobs(sampled), [1] * len(sampled)
-    about = {"group": found.group, "part": 0}
+    about = {"group": found.group, "part": 0, "model": "function:Model"}
     expected: dict[str, dict[str, Any]] = {
         # what GRPOTrainer takes of a rollout_func: prompt_ids, completion_ids, logprobs; and env_mask
         "trl": {"completion_ids": sampled, "logprobs": scores, "env_mask": mask, "reward": 1.0, "turns": 1},
