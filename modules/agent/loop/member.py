@@ -5,6 +5,7 @@ from typing import Any
 
 from ....engine import ActionResult
 from ....traces.errors import UsageError
+from ..chat.context import ContextFunction
 from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
 from ..generators.estimate import estimate_tokens
@@ -120,18 +121,20 @@ class Member:
         known = await capabilities_of(self.setup.generator)
         return choose_mode("auto", known.function_calling)
 
-    def take_over(self, state: AgentState, modes: Mapping[str, Any], handed_by: Setup) -> None:
+    def context_for(self, agent: str) -> Sequence[ContextFunction]:
+        """Return the functions that choose the messages for an agent."""
+        return next((each.context for each in self.setup.handoffs.values() if each.agent == agent), ())
+
+    def take_over(self, state: AgentState, modes: Mapping[str, Any], handed_by: "Member") -> None:
         """Write this agent into a draft of the state; pure.
 
         Calls the `context` of the handoff with the whole conversation.
         """
-        settings = self.settings(self.agent_id, state.agent.session_id, handed_by.name)
+        settings = self.settings(self.agent_id, state.agent.session_id, handed_by.setup.name)
         for name, value in {**settings, **modes, "refused": 0}.items():
             setattr(state, name, value)
         state.memory.pop(MODEL_AT, None)
-        if functions := next(
-            (each.context for each in handed_by.handoffs.values() if each.agent == self.setup.name), ()
-        ):
+        if functions := handed_by.context_for(self.setup.name):
             messages: Sequence[Message] = list(state.messages)
             where = f"Handoff(context=) to {self.setup.name!r}"
             for function in functions:

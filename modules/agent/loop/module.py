@@ -173,6 +173,8 @@ class AgentLoop(AgentModule[AgentState]):
             if name is None:
                 return observation
             handed = {"to": name, **await self.members[name].modes()}
+            if member.context_for(name):
+                handed["chosen"] = True
             return replace(observation, value={**(observation.value or {}), HANDOFF: handed})
 
     def child_module(self, name: str, task: Task) -> AgentModule[Any] | None:
@@ -215,8 +217,8 @@ class AgentLoop(AgentModule[AgentState]):
 
         If a call has handed it over, the other agent has the next turn.
         """
-        setup = (self.first if len(self.members) == 1 else self.member_at(state)).setup
-        reduce_turn(state, Turn.of(decision), observation.results, observation.value, setup.output)
+        member = self.first if len(self.members) == 1 else self.member_at(state)
+        reduce_turn(state, Turn.of(decision), observation.results, observation.value, member.setup.output)
         if handed := (observation.value or {}).get(HANDOFF):
             modes = {name: handed[name] for name in ("tool_mode", "output_mode")}
-            self.members[handed["to"]].take_over(state, modes, setup)
+            self.members[handed["to"]].take_over(state, modes, member)

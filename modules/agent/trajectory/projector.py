@@ -443,7 +443,7 @@ class Projector:
         yield from self._reacted(turn, found)
         if value.get("used"):
             yield self._make(AgentStep, step=self._step, usage=usage_from(value["used"]))
-        chosen = self._chosen(record) if HANDOFF in value else None
+        chosen = self._chosen(record, value[HANDOFF]) if HANDOFF in value else None
         more = self._more(record, found, new) if chosen is None else []
         if more:
             yield self._make(AgentStep, step=self._step, messages=more)
@@ -458,10 +458,10 @@ class Projector:
         self._reset()
         self._step += 1
 
-    def _chosen(self, record: Record) -> list[Message] | None:
+    def _chosen(self, record: Record, handed: Mapping[str, Any]) -> list[Message] | None:
         """Return the conversation that a handoff has chosen, or None for all."""
         ops = [op for op in record["patch"] if op["path"].split("/")[1] == "messages"]
-        if all(op["op"] == "add" and op["path"] == "/messages/-" for op in ops):
+        if not handed.get("chosen") and all(op["op"] == "add" and op["path"] == "/messages/-" for op in ops):
             return None
         before = self._chat if self._chat_before is None else self._chat_before
         document = patched({"messages": [message.to_dict() for message in before]}, ops)

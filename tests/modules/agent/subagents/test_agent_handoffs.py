@@ -20,11 +20,14 @@ from refold.modules.agent import (
     Message,
     OutputDelta,
     ReactStep,
+    RetryWithFeedback,
     RunContext,
     Stop,
     ToolCall,
+    ToolEnd,
     ToolStart,
     Trajectory,
+    hook,
     tool,
     tool_method,
     window,
@@ -228,6 +231,24 @@ async def test_the_context_of_a_handoff_chooses_the_messages_once() -> None:
     assert await places(agent, trajectory) == []
     await agent.run("thanks", reset=False)
     assert theirs.sent()[1] == ("user", "Money back! (5)")
+
+
+@pytest.mark.parametrize("context", [lambda messages, state: messages[:1], window(1)], ids=["the goal", "window"])
+async def test_a_context_that_leaves_out_the_turn_of_the_handoff_holds_in_later_runs(context: Any) -> None:
+    @hook(ToolEnd)
+    async def feedback(event: ToolEnd) -> Any:
+        return RetryWithFeedback("Be kind.") if event.tool_call.name == "transfer_to_refunds" else None
+
+    theirs = Model(dict.fromkeys(range(4), "Hi."))
+    agent = desk(Handoff(refunds(theirs), context=context), hooks=[feedback])
+    trajectory = await agent.run("go")
+    sent = [content for _, content in theirs.sent()[1:]]
+    assert sent[0] == "go"
+    assert TRANSFERRED not in sent
+    assert [each["body"] for each in trajectory.trace.final_state["messages"]] == [*sent, "Hi."]
+    assert [message.content for message in trajectory.context] == [*sent, "Hi."]
+    await agent.run("more", reset=False)
+    assert [content for _, content in theirs.sent()[1:]] == [*sent, "Hi.", "more"]
 
 
 async def test_the_output_is_that_of_the_agent_that_ends_the_run() -> None:
