@@ -60,6 +60,7 @@ __all__ = [
     "get_generator",
     "hook",
     "stop_condition",
+    "summarize",
     "tool",
     "tool_context",
     "tool_method",

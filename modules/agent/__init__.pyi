@@ -57,10 +57,10 @@ from .generators import ScriptedGenerator as ScriptedGenerator
 from .generators import get_generator as get_generator
 from .generators.summarize import Summary as Summary
 from .generators.summarize import find_summarization_boundary as find_summarization_boundary
+from .generators.summarize import summarize as summarize
 from .generators.summarize import summarize_conversation as summarize_conversation
 from .hooks.hook import Hook as Hook
 from .hooks.hook import hook as hook
-from .hooks.ready_made import summarize_when_long as summarize_when_long
 from .hooks.ready_made import tool_metrics as tool_metrics
 from .hooks.stop_conditions import StopCondition as StopCondition
 from .hooks.stop_conditions import stop_condition as stop_condition

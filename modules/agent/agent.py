@@ -21,6 +21,7 @@ from .events import AgentEvent, AgentStep
 from .generators.identifiers import get_generator, holds_secret
 from .generators.params import GenerateParams
 from .generators.protocol import Generator
+from .generators.summarize import Summarize
 from .hooks.hook import Hook
 from .hooks.stop_conditions import Judge as StepsJudge
 from .hooks.stop_conditions import StopCondition
@@ -38,9 +39,11 @@ from .runs.options import (
     AsyncOutput,
     ForkOptions,
     MakeDeps,
+    Model,
     OutputType,
     ResumeOptions,
     RunOptions,
+    SettingsDict,
     StreamOptions,
     checked_options,
     engine_for,
@@ -79,11 +82,12 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         concurrency: how many goals `batch` works on at once.
         agent_id: the agent's id, by default derived from its name; copies keep it.
         model: a generator, or the identifier of one, such as "openai/gpt-4o"; of several, the next is asked if one
-            fails, see `Fallback`.
+            fails, see `Fallback`. Or a function of the state or of a RunContext that returns any of these in each turn.
         instructions: the text of the system message, or a function of the state or of a RunContext that returns it in
             each turn.
         context: a function of (messages, state), or a list of these applied in order, that returns the messages to send
-            in each turn, such as `window(60)` and `clear_tool_results()`. The conversation itself stays whole.
+            in each turn, such as `window(60)` and `clear_tool_results()`. The conversation itself stays whole, but
+            for what `summarize()` replaces.
         settings: parameters of requests, such as {"temperature": 0.2}, see `GenerateParams`; or a function of the state
             or of a RunContext that returns them in each turn.
         cache: "latest" marks the prompt for caching, if the provider supports that.
@@ -128,10 +132,10 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     label: str | None = None
     concurrency: int = Field(default=1, ge=1)
     agent_id: UUID = Field(default_factory=lambda data: uuid5(_NAMESPACE, data.get("name", "")))
-    model: str | Generator | Sequence[str | Generator] | None = None
+    model: str | Generator | Sequence[str | Generator] | Callable[..., Any] | None = None
     instructions: str | Callable[..., Any] | None = None
     settings: GenerateParams | dict[str, Any] | Callable[..., Any] | None = None
-    context: Callable[..., Any] | list[Callable[..., Any]] | None = None
+    context: Callable[..., Any] | Summarize | list[Callable[..., Any] | Summarize] | None = None
     cache: Literal["latest"] | None = "latest"
     tools: list[Any] = Field(default_factory=list)
     handoffs: list[Any] = Field(default_factory=list, repr=False)
@@ -288,12 +292,16 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     def _model_in_json(self, model: Any) -> Any:
         if isinstance(model, list):
             return [each if isinstance(each, str) else each.model for each in model]
-        return model if model is None or isinstance(model, str) else model.model
+        if model is None or isinstance(model, str):
+            return model
+        return model.model if isinstance(model, Generator) else getattr(model, "__name__", repr(model))
 
     @field_serializer("instructions", "context", "settings", when_used="json")
     def _turn_in_json(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._turn_in_json(each) for each in value]
+        if isinstance(value, Summarize):
+            return "summarize"
         return getattr(value, "__name__", repr(value)) if callable(value) else plain(value)
 
     @field_serializer("output_type", when_used="json")
@@ -314,15 +322,27 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     def generator(self) -> Generator:
         """The generator for `model`, made at first use.
 
-        Raises TypeError if the agent has no model.
+        Raises TypeError if the agent has no model, or a function that chooses it in each turn.
         """
         if self.model is None:
             raise TypeError(
                 f"the agent {self.name!r} has no model; give it one: Agent(name=..., model='openai/gpt-4o')"
             )
+        if self.is_routed:
+            raise TypeError(f"the agent {self.name!r} has no model before its first turn: a function chooses it")
         if self._resolved is None or self._resolved[0] is not self.model:
-            self._resolved = (self.model, get_generator(self.model))
+            self._resolved = (self.model, get_generator(cast(Any, self.model)))
         return self._resolved[1]
+
+    @property
+    def is_routed(self) -> bool:
+        """Whether a function chooses the model of each turn."""
+        return callable(self.model) and not isinstance(self.model, Generator)
+
+    @property
+    def fixed_generator(self) -> Generator | None:
+        """The generator, if it is the same in each turn."""
+        return None if self.model is None or self.is_routed else self.generator
 
     @property
     def model_name(self) -> str | None:
@@ -367,17 +387,23 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         """The conversation so far."""
         return self.trajectory.messages
 
-    def module(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None) -> AgentLoop:
+    def module(
+        self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None, model: Model | None = None
+    ) -> AgentLoop:
         """Return the AgentModule for the current configuration: `Engine(agent.module(), traces=...)`.
 
         `earlier` holds the steps of the conversation that the run continues, or None. Stop conditions see these steps
-        before the run's own steps. `deps` is what tools get as `RunContext.deps`; verifying a run needs none.
+        before the run's own steps. `deps` is what tools get as `RunContext.deps`; verifying a run needs none. `model`
+        takes the place of all other models; verifying a run that began with a generator as its model needs it.
         """
-        return loop_of(self, earlier, deps)
+        return loop_of(self, earlier, deps, model)
 
-    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None) -> Engine:
+    def make_engine(
+        self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None, model: Model | None = None
+    ) -> Engine:
         """Return the engine that `run` uses: `module()` under `engine`'s options."""
-        return engine_for(self.module(earlier=earlier, deps=deps), self.engine, RuntimeBudget(max_steps=self.max_steps))
+        module = self.module(earlier=earlier, deps=deps, model=model)
+        return engine_for(module, self.engine, RuntimeBudget(max_steps=self.max_steps))
 
     # running
 
@@ -386,7 +412,14 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     @overload
     async def run(self: "Agent[T, D]", goal: Goal, *, deps: D, **_: Unpack[RunOptions]) -> "Trajectory[T]": ...
     async def run(
-        self, goal: Goal, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
+        self,
+        goal: Goal,
+        *,
+        reset: bool = True,
+        trajectory: "Trajectory[Any] | None" = None,
+        deps: Any = None,
+        model: Model | None = None,
+        settings: SettingsDict | None = None,
     ) -> "Trajectory[Any]":
         """Work on a goal to its end; without an event loop, `run_sync`.
 
@@ -400,6 +433,9 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             trajectory: a conversation to continue instead; the run's events are added to it, it is returned, and
                 `self.trajectory` does not change.
             deps: what tools get as `RunContext.deps`; it is never recorded.
+            model: the model of this run, in place of the agent's. An identifier without a key, a server or a file is
+                recorded; pass any other model again to resume the run.
+            settings: parameters of this run's requests, in place of the agent's `settings` of the same names.
 
         Errors of models and tools are events of the trajectory and are not raised. A run that waits for an answer has
         no AgentEnd yet; see `resume`. If the caller is cancelled, the run is recorded as cancelled and the cancellation
@@ -411,8 +447,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         that are the outer run's.
         """
         if in_run():
-            return await run_as_child(self, goal, reset, trajectory, deps)
-        return await Running(self, goal, reset, trajectory, deps=deps).run()
+            return await run_as_child(self, goal, reset, trajectory, deps, model, settings)
+        return await Running(self, goal, reset, trajectory, deps=deps, model=model, settings=settings).run()
 
     @overload
     def stream(self: "Agent[T]", goal: Goal | None, **options: Unpack[StreamOptions]) -> Streamed: ...
@@ -426,6 +462,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         trajectory: "Trajectory[Any] | None" = None,
         message_metadata: Mapping[str, Any] | None = None,
         deps: Any = None,
+        model: Model | None = None,
+        settings: SettingsDict | None = None,
         resume: Trace | Path | str | None = None,
         fork: Trace | Path | str | None = None,
         children: bool = False,
@@ -444,11 +482,10 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         `how` are then the other arguments of these methods, and the run's trajectory becomes the agent's.
         """
         refuse_in_run(self.name, "stream")
-        own = [
-            n
-            for n, v in (("reset", not reset), ("trajectory", trajectory), ("message_metadata", message_metadata))
-            if v
-        ]
+        of_goals: dict[str, Any] = {"reset": not reset, "trajectory": trajectory, "message_metadata": message_metadata}
+        if fork is None:
+            of_goals["settings"] = settings
+        own = [name for name, value in of_goals.items() if value]
         if [goal, resume, fork].count(None) != 2 or (how and goal is not None):
             raise UsageError(
                 "Agent.stream takes a goal, resume=TRACE or fork=TRACE, one of the three. "
@@ -459,9 +496,9 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
                 f"Agent.stream takes {own[0]}= with a goal only, because a resumed or forked run has its own."
             )
         if goal is None:
-            how |= {"resume": resume} if fork is None else {"fork": fork}
-            return streamed_on(self, deps=deps, children=children, **how)
-        return Running(self, goal, reset, trajectory, message_metadata, deps).stream(children)
+            how |= {"resume": resume} if fork is None else {"fork": fork, "settings": settings}
+            return streamed_on(self, deps=deps, model=model, children=children, **how)
+        return Running(self, goal, reset, trajectory, message_metadata, deps, model, settings).stream(children)
 
     @overload
     async def resume(
@@ -482,16 +519,18 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         on_divergence: Literal["fail", "fork", "ignore"] = "fail",
         without_files: bool = False,
         deps: Any = None,
+        model: Model | None = None,
     ) -> "Trajectory[Any]":
         """Resume a run of this agent from its trace; see `Engine.aresume`.
 
         An answer to an approval is "approve", "deny", "allow_session", an `Edit`, a `Supply`, or their JSON form, such
-        as `{"decision": "deny", "reason": "too dear"}`. `by` says who answers.
+        as `{"decision": "deny", "reason": "too dear"}`. `by` says who answers. A run with a `model` that its trace does
+        not contain needs it again.
 
         A run that this agent's `max_steps` has stopped continues once `max_steps` is larger.
         """
         options: dict[str, Any] = {"on_divergence": on_divergence, "without_files": without_files, "deps": deps}
-        options["by"] = by
+        options |= {"by": by, "model": model}
         return await resumed(self, trace, value, request=request, budget=budget, **options)
 
     @overload
@@ -518,13 +557,17 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         budget: RuntimeBudget | None = None,
         without_files: bool = False,
         deps: Any = None,
+        model: Model | None = None,
+        settings: SettingsDict | None = None,
     ) -> "Trajectory[Any]":
         """Fork an earlier run at a step; see `Engine.afork`.
 
         The fork takes this agent's settings where they differ from those of the run's agent, and the limits that this
-        agent has changed. Its trace and its AgentStart name what differs.
+        agent has changed. Its trace and its AgentStart name what differs. `model` and `settings` are those of the fork
+        alone, see `run`; without them, it keeps those of the run.
         """
         options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files, "deps": deps}
+        options |= {"model": model, "settings": settings}
         return await forked(self, trace, at=at, edit=edit, budget=budget, **options)
 
     def reset(self) -> "Trajectory[Out]":

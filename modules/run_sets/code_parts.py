@@ -56,7 +56,7 @@ def parts_of(module: Any) -> dict[str, str | None]:
                 digests[f"{of}tool {name}"] = None if is_elsewhere else slices.digest([tool.fn, settings])
             digests[f"{of}hooks"] = slices.digest(each.all_hooks)
             digests[f"{of}stop_conditions"] = slices.digest(each.stop_conditions)
-            digests[f"{of}model"] = slices.digest(each.generator)
+            digests[f"{of}model"] = slices.digest(each.model if each.is_routed else each.generator)
             fields = {*type(each).model_fields} - _NOT_COMPARED - {*_OF_RUNS, *_COMPARED_APART}
             digests[f"{of}settings"] = slices.digest({name: getattr(each, name) for name in sorted(fields)})
     else:

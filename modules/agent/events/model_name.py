@@ -7,6 +7,7 @@ from ..chat.messages import Message
 from ..generators.errors import FatalGeneratorError
 from ..generators.generation import Generation
 from ..generators.params import GenerateParams
+from ..generators.providers.fallback import candidates_of
 
 
 class NamedGenerator:
@@ -41,6 +42,12 @@ def generator_from(value: Any) -> Any:
     if value is None or isinstance(getattr(value, "model", None), str):
         return value
     raise ValueError(f"a generator must have an attribute `model`, the model's name, got {type(value).__name__}")
+
+
+def answering(generator: Any, model: str | None) -> Any:
+    """Return the model of this name, or a stand-in; None for the generator."""
+    found = candidates_of(generator) if generator is not None else ()
+    return generator if model is None else next((each for each in found if each.model == model), NamedGenerator(model))
 
 
 def model_of(generator: Any) -> str | None:

@@ -142,6 +142,20 @@ def holds_secret(identifier: str) -> bool:
     return "api_key=" in identifier or without_logins(identifier) != identifier
 
 
+def is_recordable(identifier: str) -> bool:
+    """Return whether an identifier names a model and its sampling alone.
+
+    Others name a key, a server, a file or a provider's option. A trace must not choose these for whoever resumes it.
+    """
+    head, *settings = identifier.split(",")
+    names = {setting.partition("=")[0].strip() for setting in settings}
+    return (
+        _provider(head)[0] not in ("scripted", "cassette")
+        and not holds_secret(identifier)
+        and names <= {*_PARAMS, "stop"} - {"api_base"}
+    )
+
+
 def _provider(head: str) -> tuple[str, str]:
     provider, mark, model = head.partition("!")
     if mark:

@@ -67,10 +67,7 @@ class GenerateParams(StateModel):
 
         `settings` are names with values; None leaves a parameter to the generator. `extra` is merged name by name.
         """
-        if not settings:
-            return self
-        extra = {**self.extra, **settings["extra"]} if "extra" in settings else self.extra
-        return self.model_copy(update={**settings, "extra": extra})
+        return self.model_copy(update=merged_settings({"extra": self.extra}, settings)) if settings else self
 
     def differing(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings that differ from these parameters."""
@@ -101,6 +98,19 @@ def settings_of(value: Any, where: str) -> dict[str, Any]:
     if "tools" in value.model_fields_set:
         raise UsageError(f"{where} have no 'tools'; Agent(tools=...) has them.")
     return {name: getattr(value, name) for name in _SETTINGS if name in value.model_fields_set}
+
+
+def merged_settings(settings: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings overridden by others; `extra` is merged name by name."""
+    extra = {**settings.get("extra", {}), **others.get("extra", {})}
+    return {**settings, **others, **({"extra": extra} if extra else {})}
+
+
+def recorded_settings(value: Any, where: str) -> dict[str, Any]:
+    """Return the JSON form of the parameters that are set; see `settings_of`."""
+    found = settings_of(value, where)
+    document = GenerateParams(**found).to_dict()
+    return {name: document[name] for name in found}
 
 
 _SETTINGS = tuple(name for name in GenerateParams.model_fields if name != "tools")

@@ -1,8 +1,10 @@
 """Summaries of conversations: where to cut, and the replacing message."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ....engine import StateModel
+from ....traces.errors import UsageError
 from ..chat.messages import Message
 from .generation import Generation
 from .identifiers import get_generator
@@ -24,6 +26,38 @@ Then write, inside <summary> tags, all that is needed to go on:
 
 Write as if to a colleague who takes over. Do not answer the conversation, and invent nothing.\
 """
+
+
+@dataclass(frozen=True)
+class Summarize:
+    """A rule of `Agent(context=...)`; see `summarize`."""
+
+    above: int
+    keep: int
+    model: Generator | None = None
+    guidance: str = ""
+
+
+def summarize(
+    above: int = 80_000, keep: int = 10, *, model: str | Generator | None = None, guidance: str = ""
+) -> Summarize:
+    """Replace the beginning of a long conversation with a summary.
+
+        Agent(name="coder", model="openai/gpt-5", context=[window(60), summarize(above=80_000)])
+
+    The summary is made before a request that would have more than about `above` tokens, after the functions before it
+    in `context`. At least the newest `keep` messages remain. The summary is part of the turn and of its cost; in the
+    conversation it takes the place of what it summarizes.
+
+    Args:
+        above: the most tokens that a request may have without a summary.
+        keep: how many of the newest messages are not summarized.
+        model: the model that writes the summary; by default, the turn's own.
+        guidance: further instructions for the summary.
+    """
+    if above < 1 or keep < 1:
+        raise UsageError(f"summarize: above and keep must be at least 1, got {above!r} and {keep!r}.")
+    return Summarize(above, keep, None if model is None else get_generator(model), guidance)
 
 
 class Summary(StateModel):
@@ -82,10 +116,15 @@ async def summarize_conversation(
     `guidance` is appended to the prompt. Inside a run, the request is a journaled effect, like any generation, and
     `number` is its number in the run. Raises GeneratorError.
     """
-    system = Message("system", f"{PROMPT}\n\n{guidance}".strip())
-    asked = Message("user", f"<conversation>\n{conversation}\n</conversation>")
+    system, asked = summary_request(conversation, guidance)
     generation = await generate(get_generator(generator), [asked], params, system=system, number=number)
     return read_summary(generation)
+
+
+def summary_request(conversation: str, guidance: str = "") -> tuple[Message, Message]:
+    """Return the system message and the message that ask for a summary."""
+    system = Message("system", f"{PROMPT}\n\n{guidance}".strip())
+    return system, Message("user", f"<conversation>\n{conversation}\n</conversation>")
 
 
 def read_summary(generation: Generation) -> Summary:

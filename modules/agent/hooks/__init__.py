@@ -6,13 +6,12 @@
 
 from ..generators.summarize import find_summarization_boundary, summarize_conversation
 from .hook import Hook, hook
-from .ready_made import summarize_when_long, tool_metrics
+from .ready_made import tool_metrics
 
 __all__ = [
     "Hook",
     "find_summarization_boundary",
     "hook",
     "summarize_conversation",
-    "summarize_when_long",
     "tool_metrics",
 ]

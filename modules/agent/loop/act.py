@@ -36,7 +36,6 @@ from ..events import (
     ToolStart,
     ToolStep,
 )
-from ..generators.providers.fallback import answering
 from ..generators.recorded_error import error_text, error_type, recorded_error
 from ..hooks.current_turn import CurrentTurn, in_turn
 from ..outputs.read import verdict_of_calls
@@ -311,7 +310,7 @@ class Acting:
     def _step_facts(self, cls: type[AgentEvent]) -> dict[str, Any]:
         turn = self.turn
         facts = generation_facts(turn, self.step, self.setup.name, self.state.agent.model)
-        facts["generator"] = answering(self.setup.generator, turn.model)
+        facts["generator"] = self.setup.answering(turn.model)
         if cls is GenerationStep:
             facts["extra"] = turn.extra
             if self.step == 1 and self.state.messages:

@@ -9,43 +9,49 @@ from ..chat.messages import Message
 from ..generators.errors import GeneratorError
 from ..generators.generation import Generation
 from ..generators.protocol import Capabilities, DescribedGenerator, Generator
-from ..generators.summarize import PROMPT, conversation_text, find_summarization_boundary, read_summary, summary_message
+from ..generators.summarize import (
+    Summarize,
+    conversation_text,
+    find_summarization_boundary,
+    read_summary,
+    summary_message,
+    summary_request,
+)
 from .turn import Compaction
 
-TRIGGER = "overflow_recovery"
-KEEP = 10
-"""The least number of newest messages that a compaction keeps; shorter conversations are not compacted."""
+OVERFLOW = Summarize(above=0, keep=10)
+"""The rule after a request that was too long for the model."""
 
 _UNKNOWN_WINDOW = 100_000
 _CHARACTERS_A_TOKEN = 3
 _PART = 0.6
 _OF_WINDOW = 0.75
 
-Summarise = Callable[[Message, Message], Awaitable[Generation]]
+Ask = Callable[[Message, Message], Awaitable[Generation]]
 
 
 async def compacted(
-    summarise: Summarise, generator: Generator, messages: Sequence[Message]
+    rule: Summarize, ask: Ask, generator: Generator, messages: Sequence[Message]
 ) -> tuple[dict[str, Any] | None, Compaction | None]:
     """Return the facts of the attempt, and the compaction.
 
-    Both are None if the conversation cannot be cut.
+    `ask` asks `generator`. Both are None if the conversation cannot be cut.
     """
-    if len(messages) <= KEEP:
+    if len(messages) <= rule.keep:
         return None, None
     known = await capabilities_of(generator)
     window = known.max_input_tokens
     budget = _OF_WINDOW * window if window else _UNKNOWN_WINDOW
-    cut = find_summarization_boundary(messages, KEEP, int(budget * _PART * _CHARACTERS_A_TOKEN))
+    cut = find_summarization_boundary(messages, rule.keep, int(budget * _PART * _CHARACTERS_A_TOKEN))
     if not cut:
         return None, None
-    facts: dict[str, Any] = {"trigger": TRIGGER, "messages_before": len(messages)}
-    asked = Message("user", f"<conversation>\n{conversation_text(messages[:cut])}\n</conversation>")
+    trigger = "overflow_recovery" if rule is OVERFLOW else "threshold"
+    facts: dict[str, Any] = {"trigger": trigger, "messages_before": len(messages)}
     try:
-        generation = await summarise(Message("system", PROMPT), asked)
+        generation = await ask(*summary_request(conversation_text(messages[:cut]), rule.guidance))
     except GeneratorError as error:
         return {**facts, "compaction_status": "failed", "reason": str(error)}, None
-    summary = summary_message(read_summary(generation), cut, TRIGGER)
+    summary = summary_message(read_summary(generation), cut, trigger)
     after = len(messages) - cut + 1
     return {**facts, "compaction_status": "completed", "messages_after": after}, Compaction(cut, summary)
 

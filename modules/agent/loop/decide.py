@@ -29,14 +29,17 @@ from ..generators.journaled import generate
 from ..generators.params import GenerateParams
 from ..generators.protocol import Generator
 from ..generators.providers.backoff import Backoff, PendingRetry
+from ..generators.providers.fallback import Fallback, candidates_of
 from ..generators.recorded_error import error_text, error_type
 from ..generators.request_context import listening
+from ..generators.summarize import Summarize
 from ..modes.conversation import mode_after_error, read_answer
 from ..outputs.spec import OutputMode
-from .compaction import capabilities_of, compacted
+from .compaction import OVERFLOW, capabilities_of, compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params
-from .request import TurnRequest, request_of, shown_of
+from .models import generator_of
+from .request import TurnRequest, request_of
 from .setup import Setup, offered, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
@@ -60,11 +63,14 @@ class Deciding:
         facts = partial(setup.event_facts, state)
         self.dispatch = Dispatch(setup.listeners, facts, partial(setup.run_context, state))
         self.mode = state.tool_mode
-        fallback, models = setup.fallback, setup.models
-        self.first = fallback.start(state.memory.get(MODEL_AT), state.current_step) if fallback is not None else 0
-        self.at = self.first
-        """The index of the model that is asked."""
-        self.others = [*range(self.first + 1, len(models)), *range(self.first)]
+        self.models: tuple[Generator, ...] = ()
+        """The models of the turn, in the order of preference."""
+        self.fallback: Fallback | None = None
+        self.is_own = False
+        """Whether the turn has the Agent's own model, whose name is in the state."""
+        self.first = self.at = 0
+        """The indexes of the model that the turn asks first, and of the one that is asked."""
+        self.others: list[int] = []
         """The indexes of the models that can be asked after it."""
         self.failed: list[str] = []
         """The errors of the models before it."""
@@ -81,7 +87,15 @@ class Deciding:
     @property
     def generator(self) -> Generator:
         """The model that is asked."""
-        return self.setup.models[self.at]
+        return self.models[self.at]
+
+    def _choose(self, generator: Generator) -> None:
+        """Start with a model, or with the one of a fallback that answered last."""
+        self.models, self.is_own = candidates_of(generator), generator is self.setup.generator
+        if isinstance(generator, Fallback):
+            self.fallback = generator
+            self.at = self.first = generator.start(self.state.memory.get(MODEL_AT), self.state.current_step)
+            self.others = [*range(self.first + 1, len(self.models)), *range(self.first)]
 
     async def turn(self) -> Turn:
         """Return the turn: the model's answer, a hook's reaction, or an error."""
@@ -91,7 +105,8 @@ class Deciding:
                 params = start_params(self.state.agent, self.state.limit, tools, self.state.messages[-1])
                 await self._tell(AgentStart, inputs=self._inputs(), params=params)
             with spending() as inside:
-                self.request = await request_of(self.setup, self.state)
+                self._choose(await generator_of(self.setup, self.state))
+                self.request = await request_of(self.setup, self.state, self._compact)
             self.dispatch.count(inside.usage)
             if self.dispatch.wants(GenerationStart):
                 facts = {"generator": self.generator, "step": self.step}
@@ -109,12 +124,13 @@ class Deciding:
         turn.requests, turn.usage, turn.compaction = self.requests, self.usage, self.compaction
         turn.mode = self.mode if self.mode != self.state.tool_mode else None
         if turn.message is not None:
-            turn.model = self.generator.model if self.at else None
+            turn.model = self.generator.model if self.at or not self.is_own else None
             turn.system = self.request.changed_system(self.state)
             turn.is_partial = self.request.view is not None
         turn.output_mode = self.output if self.output != self.state.output_mode else None
         if turn.message is not None and self.at != self.first:
-            turn.memory = {MODEL_AT: [self.at, self.state.current_step]}
+            names = [] if self.setup.model is None else [self.models[0].model]
+            turn.memory = {MODEL_AT: [self.at, self.state.current_step, *names]}
         turn.beside = self.dispatch.used
         turn.reactions = [reacted.to_dict() for reacted in self.dispatch.reactions]
         return turn
@@ -132,7 +148,8 @@ class Deciding:
 
     async def _tell_error(self, error: GeneratorError) -> None:
         try:
-            facts = {"generator": self.generator, "step": self.step, "messages": lambda: self._prompt()}
+            generator = self.generator if self.models else None
+            facts = {"generator": generator, "step": self.step, "messages": lambda: self._prompt()}
             await self._tell(GenerationError, error=error, **facts)
         except _Stepped:
             pass
@@ -163,11 +180,11 @@ class Deciding:
                 if await self._fallen_back(error, reserve):
                     continue
                 if isinstance(error, ContextOverflowError):
-                    if self.compaction is not None or (shorter := await self._compact()) is None:
+                    if self.compaction is not None or (shorter := await self._compact(OVERFLOW)) is None:
                         raise
                     if self.setup.context:
                         with spending() as inside:
-                            self.request.messages, self.request.view = await shown_of(self.setup, self.state, shorter)
+                            await self.request.choose_messages(self.setup, self.state, shorter)
                         self.dispatch.count(inside.usage)
                         reserve = self.request.reserve(self.state)
                     else:
@@ -230,13 +247,17 @@ class Deciding:
             )
         finally:
             self.requests += 1
+        return self._with_usage(generation)
+
+    def _with_usage(self, generation: Generation) -> Generation:
+        """Add the usage of a generation to the turn's."""
         if generation.usage is not None:
             self.usage = generation.usage if self.usage is None else self.usage + generation.usage
         return generation
 
     def _backoff(self) -> Backoff | None:
         """Return the backoff with the current model's remaining retries."""
-        backoff, fallback = self.setup.backoff, self.setup.fallback
+        backoff, fallback = self.setup.backoff, self.fallback
         if backoff is None or not (self.retries or self.others):
             return backoff
         most = min(backoff.max_tries, fallback.tries - 1) if fallback is not None and self.others else backoff.max_tries
@@ -247,7 +268,7 @@ class Deciding:
 
         A model whose context is known to be too small is passed over.
         """
-        fallback = self.setup.fallback
+        fallback = self.fallback
         if fallback is None or not self.others or not isinstance(error, (InputNotSupportedError, *fallback.on)):
             return False
         failed = self.generator
@@ -293,9 +314,10 @@ class Deciding:
         emit("generation_retry", **facts)
         await self._tell(GenerationRetry, **facts)
 
-    async def _compact(self) -> list[Message] | None:
+    async def _compact(self, rule: Summarize) -> list[Message] | None:
         """Return the conversation with its beginning summarised, or None."""
-        facts, self.compaction = await compacted(self._summarise, self.generator, self.state.messages)
+        ask, generator = partial(self._summarised, rule.model), rule.model or self.generator
+        facts, self.compaction = await compacted(rule, ask, generator, self.state.messages)
         if facts is None:
             return None
         summary = None if self.compaction is None else self.compaction.summary.to_dict()
@@ -305,10 +327,17 @@ class Deciding:
         await self._tell(CompactionEvent, **facts, summary=self.compaction.summary)
         return [self.compaction.summary, *self.state.messages[self.compaction.cut :]]
 
-    async def _summarise(self, system: Message, asked: Message) -> Generation:
-        params = self.state.params.model_copy(update={"tools": None, "tool_choice": None})
-        with listening(None):  # listeners must not take a summary for the answer
-            return await self._counted([asked], params, system, None, self.setup.backoff)
+    async def _summarised(self, other: Generator | None, system: Message, asked: Message) -> Generation:
+        """Let the turn's model write a summary, or another model."""
+        params, backoff = self.state.params.model_copy(update={"tools": None, "tool_choice": None}), self.setup.backoff
+        try:
+            # listeners must not take a summary for the answer, and its usage is the turn's own
+            with listening(None), spending(alone=True):
+                if other is None:
+                    return await self._counted([asked], params, system, None, backoff)
+                return self._with_usage(await generate(other, [asked], params, system=system, backoff=backoff))
+        finally:
+            self.retries = 0  # those of the summary
 
     def _answered(self, generation: Generation) -> Turn:
         number = self.state.asked + self.requests

@@ -18,6 +18,7 @@ from ..tools import ToolOutcome
 from ..tools.results.errors import ToolSignal
 from .compaction import capabilities_of
 from .decide import MODEL_AT
+from .models import own_generator
 from .per_turn import PerTurn
 from .setup import Setup
 from .state import AgentFacts, AgentState
@@ -73,7 +74,7 @@ class Member:
         return {
             "agent": AgentFacts(
                 name=setup.name,
-                model=setup.generator.model,
+                model=setup.model_name,
                 agent_id=agent_id,
                 session_id=session_id,
                 policy=policy,
@@ -91,7 +92,8 @@ class Member:
         """
         setup = self.setup
         state = AgentState(**self.settings(), limit=limit).to_dict()
-        found = {f"/agent/{name}": state["agent"][name] for name in ("name", "model", "policy")}
+        names = ("name", "model", "policy") if setup.model_name else ("name", "policy")
+        found = {f"/agent/{name}": state["agent"][name] for name in names}
         found |= {f"/{name}": state[name] for name in ("params", "limit", "output_schemas")}
         if not isinstance(setup.instructions, PerTurn):
             found["/system"] = state["system"]
@@ -100,26 +102,27 @@ class Member:
         mode = mode or (None if setup.tool_mode == "auto" else setup.tool_mode)
         return found if mode is None else {**found, "/tool_mode": mode}
 
-    async def modes(self) -> dict[str, Any]:
+    async def modes(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tool and output modes, as fields of a state."""
-        output = await self._output_mode()
-        return {"output_mode": output, "tool_mode": await self.tool_mode(output)}
+        output = await self._output_mode(overrides)
+        return {"output_mode": output, "tool_mode": await self.tool_mode(overrides, output)}
 
-    async def _output_mode(self) -> OutputMode | None:
+    async def _output_mode(self, overrides: Mapping[str, Any]) -> OutputMode | None:
         spec = self.setup.output
         if spec is None or spec.mode != "auto":
             return None if spec is None else spec.choose_mode(None, has_tools=True)
-        known = await capabilities_of(self.setup.generator)
-        return spec.choose_mode(known.json_schema, has_tools=bool(self.setup.tools))
+        generator = own_generator(self.setup, overrides)
+        schema = None if generator is None else (await capabilities_of(generator)).json_schema
+        return spec.choose_mode(schema, has_tools=bool(self.setup.tools))
 
-    async def tool_mode(self, output: OutputMode | None = None) -> ToolMode:
+    async def tool_mode(self, overrides: Mapping[str, Any], output: OutputMode | None = None) -> ToolMode:
         """Return the tool mode, chosen by the model's capabilities for "auto"."""
         if self.setup.tool_mode != "auto":
             return self.setup.tool_mode
         if not self.setup.tools and output != "tool":
             return "api"
-        known = await capabilities_of(self.setup.generator)
-        return choose_mode("auto", known.function_calling)
+        generator = own_generator(self.setup, overrides)
+        return "api" if generator is None else choose_mode("auto", (await capabilities_of(generator)).function_calling)
 
     def context_for(self, agent: str) -> Sequence[ContextFunction]:
         """Return the functions that choose the messages for an agent."""

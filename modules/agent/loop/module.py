@@ -33,8 +33,8 @@ class AgentLoop(AgentModule[AgentState]):
     Use it as `Engine(agent.module(), ...)`. A task's inputs may hold `history` (messages of earlier turns, as
     documents), `session_id`, `agent_id`, `message_metadata` (for the goal's message), `asked`, the number of
     requests in earlier turns (a scripted generator continues after them), `kept_before`, the values that tools have
-    kept in earlier turns, and `handed_to`, the agent that has the conversation if it is not the first. The other inputs
-    are for the tools.
+    kept in earlier turns, `handed_to`, the agent that has the conversation if it is not the first, and `run_overrides`,
+    the `model` and the `settings` of the run. The other inputs are for the tools.
 
     `agent.run` enters toolsets that are context managers; the module does not.
     """
@@ -56,6 +56,8 @@ class AgentLoop(AgentModule[AgentState]):
         """The counts of a continued run before it continues, for stop rules."""
         self.fork_mode: ToolMode | None = None
         """The tool mode of a fork with another model, if the Agent's is "auto"."""
+        self.fork_overrides: dict[str, Any] | None = None
+        """The model and the settings of a fork, in place of those of its source."""
         self.tools = {name: fn for member in reversed(self.members.values()) for name, fn in member.tools.items()}
 
     @property
@@ -88,6 +90,7 @@ class AgentLoop(AgentModule[AgentState]):
         kept_before: Mapping[str, Any] | None = None,
         attachments: Sequence[dict[str, Any]] = (),
         handed_to: str | None = None,
+        run_overrides: Mapping[str, Any] | None = None,
         **inputs: Any,
     ) -> AgentState:
         """Return the first state: the conversation so far and the goal."""
@@ -99,7 +102,7 @@ class AgentLoop(AgentModule[AgentState]):
             settings = member.settings(agent_id, session_id)
         else:
             settings = member.settings(member.agent_id, session_id, self.setup.name)
-        system = settings["system"]
+        system, overrides = settings["system"], dict(run_overrides or {})
         return AgentState(
             **settings,
             limit=self.limit,
@@ -107,14 +110,16 @@ class AgentLoop(AgentModule[AgentState]):
             kept=dict(kept_before or {}),
             messages=messages,
             turns_before=len(messages) - 1,
-            **await member.modes(),
+            **await member.modes(overrides),
+            overrides=overrides,
             asked=sum(m.role == "assistant" for m in earlier) if asked is None else asked,
             weight=estimate_tokens([*messages, system] if system is not None else messages),
         )
 
     def configuration(self, state: AgentState) -> dict[str, Any]:
         """Return the Agent's settings in the state, which a fork adopts."""
-        return self.member_at(state).configuration(self.limit, self.fork_mode)
+        found = self.member_at(state).configuration(self.limit, self.fork_mode)
+        return found if self.fork_overrides is None else {**found, "/overrides": self.fork_overrides}
 
     async def warm_up(self) -> None:
         """Load what the model needs, such as the package that asks it.
@@ -122,7 +127,7 @@ class AgentLoop(AgentModule[AgentState]):
         Raises UsageError if a tool needs dependencies and there are none.
         """
         self.check_deps()
-        load = getattr(self.setup.generator, "warm_up", None)
+        load = getattr(self.setup.run_generator or self.setup.generator, "warm_up", None)
         if load is not None:
             await load()
 
@@ -172,7 +177,7 @@ class AgentLoop(AgentModule[AgentState]):
             name = handoff_in(observation.results) if member.setup.handoffs else None
             if name is None:
                 return observation
-            handed = {"to": name, **await self.members[name].modes()}
+            handed = {"to": name, **await self.members[name].modes(state.overrides)}
             if member.context_for(name):
                 handed["chosen"] = True
             return replace(observation, value={**(observation.value or {}), HANDOFF: handed})

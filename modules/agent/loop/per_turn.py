@@ -35,35 +35,41 @@ class PerTurn:
         try:
             self.signature.bind(*[None] * expected)
         except TypeError as error:
-            words = "fn(state) or fn(run: RunContext)" if expected == 1 else "fn(messages, state)"
-            raise UsageError(f"{setting}= must be a value or {words}, got {fn!r:.80}: {error}.") from error
-        self.takes_run = any(is_run_context(each.annotation) for each in parameters[:expected])
-        if self.takes_run and expected > 1:
-            raise UsageError(f"{setting}= takes the state, not a RunContext, got {fn!r:.80}.")
+            words = "{0}(state) or {0}(run: RunContext)" if expected == 1 else "{0}(messages, state or run: RunContext)"
+            raise UsageError(f"{setting}= must be a value or {words.format('fn')}, got {fn!r:.80}: {error}.") from error
+        self.takes_run = is_run_context(parameters[expected - 1].annotation) if len(parameters) >= expected else False
 
-    async def value(self, state: Any, run: Callable[[], RunContext[Any]], *before: Any) -> Any:
+    async def value(
+        self,
+        state: Any,
+        run: Callable[[], RunContext[Any]],
+        *before: Any,
+        to_json: Callable[[Any], Any] = lambda value: value,
+    ) -> Any:
         """Return the setting for the turn that begins with `state`.
 
-        The arguments `before` precede the state. The usage of generations and child runs in the function is added to
-        the enclosing block of usage, also when a result is read from the trace.
+        The arguments `before` precede the state. Of a function of the run, the result is what `to_json` makes of its
+        value. The usage of generations and child runs in the function is added to the enclosing block of usage, also
+        when a result is read from the trace.
         """
         if self.takes_run:
-            recorded = await perform_as(self.setting, {}, self._with_usage(partial(self.fn, run())), idempotent=True)
+            body = self._with_usage(partial(self.fn, *before, run()), to_json)
+            recorded = await perform_as(self.setting, {}, body, idempotent=True)
             spent(usage_from(recorded["used"]) if "used" in recorded else None)
             return recorded["value"]
         found = self.fn(*before, state)
         return await found if isawaitable(found) else found
 
-    def _with_usage(self, body: Callable[[], Any]) -> Callable[[], Any]:
+    def _with_usage(self, body: Callable[[], Any], to_json: Callable[[Any], Any]) -> Callable[[], Any]:
         """Return a function whose result also has the usage of generations inside."""
 
         def called() -> dict[str, Any]:
             with spending(alone=True) as inside:
-                return _recorded(body(), inside.usage)
+                return _recorded(to_json(body()), inside.usage)
 
         async def awaited() -> dict[str, Any]:
             with spending(alone=True) as inside:
-                return _recorded(await body(), inside.usage)
+                return _recorded(to_json(await body()), inside.usage)
 
         return awaited if iscoroutinefunction(self.fn) or iscoroutinefunction(type(self.fn).__call__) else called
 

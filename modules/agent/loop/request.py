@@ -1,20 +1,25 @@
 """A turn's request: the state and its differences."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from ....engine import emit
 from ....traces.errors import UsageError
 from ..chat.messages import Message
 from ..chat.validation import sanitize_orphan_tool_messages
-from ..chat.view import Shown, view_of
+from ..chat.view import Shown, messages_in_view, view_of
 from ..generators.estimate import estimate_tokens
-from ..generators.params import GenerateParams, settings_of
+from ..generators.params import GenerateParams, merged_settings, settings_of
+from ..generators.summarize import Summarize
+from .models import SETTINGS
 from .per_turn import PerTurn
 from .setup import Setup
 from .state import AgentState
+
+Summarized: TypeAlias = Callable[[Summarize], Awaitable[Sequence[Message] | None]]
+"""Returns the conversation with its beginning summarized, or None."""
 
 
 @dataclass(slots=True)
@@ -39,12 +44,40 @@ class TurnRequest:
 
     def reserve(self, state: AgentState) -> int:
         """Return the approximate number of tokens that are sent."""
-        own = 0 if self.system is None else estimate_tokens([self.system])
         if self.view is not None:
-            return own + estimate_tokens(self.messages)
+            return self._tokens(self.messages)
         if self.system is state.system:
             return state.weight
-        return state.weight + own - (0 if state.system is None else estimate_tokens([state.system]))
+        return state.weight + self._tokens([]) - (0 if state.system is None else estimate_tokens([state.system]))
+
+    async def choose_messages(
+        self, setup: Setup, state: AgentState, messages: Sequence[Message], summarized: Summarized | None = None
+    ) -> None:
+        """Apply `context=` to the messages.
+
+        Calls without a result and results without a call are mended, and an event reports it. `summarized` replaces
+        the beginning of the conversation with a summary, of which the functions then choose; None if it is one.
+        """
+        shown: Sequence[Message] = messages
+        for rule in setup.context:
+            if isinstance(rule, PerTurn):
+                shown = await _applied(rule, setup, state, shown)
+            elif summarized is not None and self._tokens(shown) > rule.above:
+                shorter = await summarized(rule)
+                if shorter is not None:
+                    return await self.choose_messages(setup, state, shorter)
+        if isinstance(shown, Shown) and shown.messages is state.messages:
+            self.messages, self.view = shown, shown.view()  # ranges leave out no half of a call
+            return None
+        mended = sanitize_orphan_tool_messages(shown)
+        if not mended:
+            raise UsageError(f"context= of the agent {setup.name!r} leaves no message to send, got {shown!r:.80}.")
+        if len(mended) != len(shown) or any(one is not other for one, other in zip(mended, shown, strict=True)):
+            emit("context_repaired", messages_before=len(shown), messages_after=len(mended))
+        self.messages, self.view = mended, view_of(state.messages, mended)
+
+    def _tokens(self, messages: Sequence[Message]) -> int:
+        return estimate_tokens(messages) + (0 if self.system is None else estimate_tokens([self.system]))
 
     def params(self, state: AgentState) -> GenerateParams:
         """Return the parameters of the request."""
@@ -57,43 +90,43 @@ class TurnRequest:
         return "" if self.system is None else self.system.content
 
 
-async def request_of(setup: Setup, state: AgentState) -> TurnRequest:
+async def request_of(setup: Setup, state: AgentState, summarized: Summarized) -> TurnRequest:
     """Return what a turn asks the model, from the Agent's settings."""
     found = TurnRequest(state.system, state.messages, offered=setup.offered_names(state))
     run = partial(setup.run_context, state)
     if isinstance(setup.instructions, PerTurn):
         found.system = _system(setup, await setup.instructions.value(state, run), state.system)
+    settings: dict[str, Any] = {}
     if isinstance(setup.settings, PerTurn):
         settings = settings_of(await setup.settings.value(state, run), f"settings of the agent {setup.name!r}")
-        found.settings = state.params.differing(settings)
+    if own := state.overrides.get(SETTINGS):
+        settings = merged_settings(settings, settings_of(own, f"settings of the run of {setup.name!r}"))
+    found.settings = state.params.differing(settings)
     if setup.context:
-        found.messages, found.view = await shown_of(setup, state, state.messages)
+        await found.choose_messages(setup, state, state.messages, summarized)
     return found
 
 
-async def shown_of(
-    setup: Setup, state: AgentState, messages: Sequence[Message]
-) -> tuple[Sequence[Message], list[Any] | None]:
-    """Return what a turn sends of `messages`, and its view.
+async def _applied(rule: PerTurn, setup: Setup, state: AgentState, shown: Sequence[Message]) -> Sequence[Message]:
+    """Return what a function of `context=` leaves of the messages.
 
-    Calls without a result and results without a call are mended, and an event reports it.
+    The result of a function of the run is recorded as a view of them.
     """
-    shown = messages
-    for function in setup.context:
-        shown = await function.value(state, partial(setup.run_context, state), shown)
-        is_list = isinstance(shown, Shown) or (
-            isinstance(shown, Sequence) and all(isinstance(each, Message) for each in shown)
-        )
-        if not is_list:
-            raise UsageError(f"context= of the agent {setup.name!r} must return Messages, got {shown!r:.80}.")
-    if isinstance(shown, Shown) and shown.messages is state.messages:
-        return shown, shown.view()  # ranges leave out no half of a call
-    mended = sanitize_orphan_tool_messages(shown)
-    if not mended:
-        raise UsageError(f"context= of the agent {setup.name!r} leaves no message to send, got {shown!r:.80}.")
-    if len(mended) != len(shown) or any(one is not other for one, other in zip(mended, shown, strict=True)):
-        emit("context_repaired", messages_before=len(shown), messages_after=len(mended))
-    return mended, view_of(state.messages, mended)
+
+    def checked(found: Any) -> Sequence[Message]:
+        is_list = isinstance(found, Sequence) and not isinstance(found, str)
+        if not isinstance(found, Shown) and not (is_list and all(isinstance(each, Message) for each in found)):
+            raise UsageError(f"context= of the agent {setup.name!r} must return Messages, got {found!r:.80}.")
+        return cast(Sequence[Message], found)
+
+    def viewed(found: Any) -> list[Any] | None:
+        view = view_of(shown, list(checked(found)))
+        return view and [each.to_dict() if isinstance(each, Message) else each for each in view]
+
+    found = await rule.value(state, partial(setup.run_context, state), shown, to_json=viewed)
+    if not rule.takes_run:
+        return checked(found)
+    return shown if found is None else messages_in_view(found, shown)
 
 
 def _system(setup: Setup, text: Any, current: Message | None) -> Message | None:

@@ -17,11 +17,13 @@ from ..chat.json_forms import plain_object
 from ..chat.messages import Message
 from ..chat.tool_calls import ToolCall, ToolDefinition
 from ..events import AgentStep
+from ..events.model_name import answering
+from ..generators.identifiers import get_generator
 from ..generators.journaled import Render
 from ..generators.params import GenerateParams
 from ..generators.protocol import Generator
 from ..generators.providers.backoff import Backoff
-from ..generators.providers.fallback import Fallback, candidates_of
+from ..generators.summarize import Summarize
 from ..hooks.hook import Hook
 from ..hooks.stop_conditions import StopCondition, StopRule
 from ..modes.conversation import prompt_for
@@ -64,13 +66,18 @@ class Setup:
     """An Agent's configuration, copied when its module was made."""
 
     name: str
-    generator: Generator
+    generator: Generator | None = None
+    """The Agent's model; None if a function chooses it, or if the run has it."""
     tools: tuple[Tool[..., Any], ...] = ()
     instructions: str | PerTurn | None = None
+    model: PerTurn | None = None
+    """The function that chooses the model of a turn."""
+    run_generator: Generator | None = None
+    """The model of the run, in place of all others."""
     settings: PerTurn | None = None
     """The parameters that depend on the turn; the others are in `params`."""
-    context: tuple[PerTurn, ...] = ()
-    """The functions that choose what is sent of the conversation, in order."""
+    context: tuple[PerTurn | Summarize, ...] = ()
+    """The functions that choose what is sent of the conversation, and its summaries, in order."""
     tool_mode: ToolMode = "auto"
     params: GenerateParams = field(default_factory=GenerateParams)
     backoff: Backoff | None = None
@@ -100,14 +107,26 @@ class Setup:
         return [hook for hook in self.hooks if isinstance(hook, StopRule)]
 
     @property
-    def fallback(self) -> Fallback | None:
-        """The generator, if it is several models."""
-        return self.generator if isinstance(self.generator, Fallback) else None
+    def model_name(self) -> str:
+        """The name of the Agent's model; "" if a turn chooses it."""
+        return self.generator.model if self.generator is not None else ""
 
     @cached_property
-    def models(self) -> tuple[Generator, ...]:
-        """The models, in the order of preference."""
-        return candidates_of(self.generator)
+    def _generators(self) -> dict[Any, Generator]:
+        return {}
+
+    def generator_for(self, model: str | Generator | Sequence[str | Generator]) -> Generator:
+        """Return the generator of a model; that of an identifier is made once."""
+        key = model if isinstance(model, str) else tuple(model) if isinstance(model, Sequence) else ()
+        if not key or not all(isinstance(each, str) for each in key):
+            return get_generator(model)
+        if key not in self._generators:
+            self._generators[key] = get_generator(model)
+        return self._generators[key]
+
+    def answering(self, model: str | None) -> Any:
+        """Return the model of this name as hooks see it; None for the Agent's."""
+        return answering(self.run_generator or self.generator, model)
 
     @cached_property
     def by_name(self) -> dict[str, Tool[..., Any]]:
@@ -136,7 +155,7 @@ class Setup:
 
     def signatures(self) -> Iterator[tuple[str, Signature]]:
         """Yield the signatures of all functions that can take the run."""
-        for setting in (self.instructions, self.settings):
+        for setting in (self.instructions, self.model, self.settings, *self.context):
             if isinstance(setting, PerTurn):
                 yield setting.setting, setting.signature
         yield from ((name, tool.signature) for name, tool in self.by_name.items())

@@ -75,8 +75,11 @@ class AgentState(StateSchema):
         weight: the approximate number of tokens in the conversation.
         usage: the usage of the run so far.
         counts: the counts that stop rules read; None if no stop rule has been evaluated in the run.
-        memory: `model_at`, the index of the model that a `Fallback` changed to, and the step of the change. Traces of
-            earlier versions also have the counts of stop hooks here.
+        memory: `model_at`, the index of the model that a `Fallback` changed to, the step of the change, and the first
+            model's name if a function chooses the models. Traces of earlier versions also have the counts of stop
+            hooks here.
+        overrides: the `model` and the `settings` of this run, in place of the Agent's; a model that the trace does not
+            contain is None.
         kept: values that tools keep between calls, such as the contents of Memory; see `tools.kept`.
         output: the run's typed output.
         output_schemas: the alternatives of the output type; empty for plain text.
@@ -97,6 +100,7 @@ class AgentState(StateSchema):
     weight: int = 0
     usage: Usage = Usage()
     counts: Counts | None = None
+    overrides: dict[str, Any] = {}
     memory: dict[str, Any] = {}
     kept: dict[str, Any] = {}
     output: TypedOutput | None = None

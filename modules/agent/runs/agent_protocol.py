@@ -29,6 +29,7 @@ class RunsGoals(Protocol[Out]):
     engine: AgentOptions | None
     trajectory: Trajectory[Any]
     description: str
+    instructions: Any
     policy: Any
     deps: Any
 
@@ -49,16 +50,20 @@ class RunsGoals(Protocol[Out]):
         """See Agent."""
 
     @property
+    def fixed_generator(self) -> Generator | None:
+        """See Agent."""
+
+    @property
     def all_hooks(self) -> list[Hook]:
         """See Agent."""
 
-    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None) -> Engine:
+    def make_engine(self, *, earlier: Sequence[AgentStep] | None = None, deps: Any = None, model: Any = None) -> Engine:
         """See Agent."""
 
     def reset(self) -> Trajectory[Out]:
         """See Agent."""
 
-    def module(self, *, deps: Any = None) -> AgentLoop:
+    def module(self, *, deps: Any = None, model: Any = None) -> AgentLoop:
         """See Agent."""
 
     def with_(self, **overrides: Any) -> "RunsGoals[Any]":

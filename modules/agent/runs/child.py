@@ -14,6 +14,7 @@ from ..chat.messages import Message
 from ..chat.usage_scope import spent
 from ..events import AgentEnd
 from ..loop.decide import is_live
+from ..loop.models import overrides_of
 from ..loop.module import AgentLoop
 from ..loop.setup import current_setup
 from ..subagents.report import last_words, unsuccessful
@@ -29,7 +30,13 @@ _OPTIONS = ("budget", "heartbeat")
 
 
 async def run_as_child(
-    agent: RunsGoals[Out], goal: Goal, reset: bool, trajectory: Trajectory[Any] | None, deps: Any
+    agent: RunsGoals[Out],
+    goal: Goal,
+    reset: bool,
+    trajectory: Trajectory[Any] | None,
+    deps: Any,
+    model: Any = None,
+    settings: Any = None,
 ) -> Trajectory[Out]:
     """Run a goal as a child of the current run; see `Agent.run`."""
     if not reset or (trajectory is not None and trajectory.events):
@@ -38,8 +45,10 @@ async def run_as_child(
             "its own conversation. To fix: leave out reset= and trajectory=, and put what it must know into the goal."
         )
     task = task_of(goal)
-    result = await _result(agent, task, deps)
-    child = RecordedChild(result, child_loader(result.run_id), agent.generator)
+    if overrides := overrides_of(agent.name, model, settings):
+        task = task.model_copy(update={"inputs": {**task.inputs, "run_overrides": overrides}})
+    result = await _result(agent, task, deps, model)
+    child = RecordedChild(result, child_loader(result.run_id), agent.fixed_generator)
     found: Trajectory[Out] = Trajectory() if trajectory is None else trajectory
     found.agent_id, found.system_prompt = agent.agent_id, agent.system_prompt
     found.read_output_as(agent.outputs)
@@ -49,7 +58,7 @@ async def run_as_child(
     return found
 
 
-async def _result(agent: RunsGoals[Any], task: Task, deps: Any) -> ChildResult:
+async def _result(agent: RunsGoals[Any], task: Task, deps: Any, model: Any = None) -> ChildResult:
     """Run a task as a child, and return its ChildResult.
 
     The child has the dependencies and the policy of the calling run, unless it has its own.
@@ -71,7 +80,7 @@ async def _result(agent: RunsGoals[Any], task: Task, deps: Any) -> ChildResult:
     @asynccontextmanager
     async def opened() -> AsyncIterator[AgentLoop]:
         async with entered(agent):
-            yield _under(agent, policy).module(deps=deps)
+            yield _under(agent, policy).module(deps=deps, model=model)
 
     result = await run_child(opened, task, name=agent.name, budget=budget, value=last_words)
     spent(usage_of(result.usage))

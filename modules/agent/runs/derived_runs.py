@@ -38,16 +38,13 @@ class DerivedRuns(Generic[Out, Deps]):
     def run_sync(self: "DerivedRuns[T]", goal: Goal, **options: Unpack[RunOptions]) -> Trajectory[T]: ...
     @overload
     def run_sync(self: "DerivedRuns[T, D]", goal: Goal, *, deps: D, **_: Unpack[RunOptions]) -> Trajectory[T]: ...
-    def run_sync(
-        self, goal: Goal, *, reset: bool = True, trajectory: "Trajectory[Any] | None" = None, deps: Any = None
-    ) -> Trajectory[Any]:
+    def run_sync(self, goal: Goal, **options: Any) -> Trajectory[Any]:
         """Run a goal to its end without an event loop; see `run`.
 
         Raises UsageError inside a running event loop, and inside a run.
         """
         refuse_in_run(cast(Any, self).name, "run_sync")
-        how: Any = {"reset": reset, "trajectory": trajectory, "deps": deps}
-        return run_blocking(lambda: cast(Any, self).run(goal, **how), "await agent.run(...)")
+        return run_blocking(lambda: cast(Any, self).run(goal, **options), "await agent.run(...)")
 
     @overload
     def resume_sync(

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from typing_extensions import TypeForm
     from typing_extensions import TypeVar as DefaultTypeVar
 
-    from ..chat.context import ContextFunction
+    from ..chat.messages import Message
     from ..generators.params import GenerateParams
     from ..generators.protocol import Generator
     from ..generators.providers.fallback import Fallback
+    from ..generators.summarize import Summarize
     from ..hooks.hook import Hook
     from ..loop.state import AgentState
     from ..modes.mode import ToolMode
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
     D = DefaultTypeVar("D", default=Any)
     PerTurnOf: TypeAlias = Callable[[AgentState], T | Awaitable[T]] | Callable[[RunContext[D]], T | Awaitable[T]]
     SettingsDict: TypeAlias = GenerateParams | Mapping[str, Any]
+    Model: TypeAlias = str | Generator | Sequence[str | Generator] | Fallback
+    ShownOf: TypeAlias = (
+        Callable[[Sequence[Message], AgentState], Sequence[Message] | Awaitable[Sequence[Message]]]
+        | Callable[[Sequence[Message], RunContext[D]], Sequence[Message] | Awaitable[Sequence[Message]]]
+        | Summarize
+    )
 
     class AgentOptions(CommonOptions, total=False):
         """Options of `Engine`, with `budget` also as a dict, and `heartbeat`."""
@@ -70,9 +77,9 @@ if TYPE_CHECKING:
         label: str | None
         concurrency: int
         agent_id: UUID
-        model: str | Generator | Sequence[str | Generator] | Fallback | None
+        model: Model | PerTurnOf[Model, D] | None
         instructions: str | PerTurnOf[str, D] | PerTurnOf[str | None, D] | None
-        context: ContextFunction | Sequence[ContextFunction] | None
+        context: ShownOf[D] | Sequence[ShownOf[D]] | None
         settings: SettingsDict | PerTurnOf[SettingsDict, D] | None
         cache: Literal["latest"] | None
         tools: Tools[D] | None
@@ -100,6 +107,8 @@ if TYPE_CHECKING:
 
         reset: bool
         trajectory: Trajectory[Any] | None
+        model: Model | None
+        settings: SettingsDict | None
 
     class StreamOptions(RunOptions, total=False):
         """See Agent.stream."""
@@ -126,6 +135,7 @@ if TYPE_CHECKING:
         budget: RuntimeBudget | None
         on_divergence: Literal["fail", "fork", "ignore"]
         without_files: bool
+        model: Model | None
 
     class SampleOptions(TypedDict, total=False):
         """See Agent.sample."""
@@ -139,11 +149,13 @@ if TYPE_CHECKING:
         reuse_effects: bool
         budget: RuntimeBudget | None
         without_files: bool
+        model: Model | None
+        settings: SettingsDict | None
 else:
     AgentOptions = dict[str, Any]
     """Checked by `checked_options`, as pydantic cannot check a protocol such as `Clock`."""
     AgentSettings = RunOptions = StreamOptions = ResumeOptions = ForkOptions = SampleOptions = dict
-    AsyncOutput = OutputType = MakeDeps = dict
+    AsyncOutput = OutputType = MakeDeps = Model = SettingsDict = dict
 
 _OWN = ("heartbeat",)
 _MEANT = {"system": "instructions", "system_prompt": "instructions", "prompt": "instructions"}
@@ -216,6 +228,13 @@ def recorded_limit(trace: Trace) -> int | None:
     apart = (trace.header.get("parent") or {}).get("configuration") or {}  # a fork's, if its state was edited
     limit: int | None = apart.get("/limit", (trace.first_state or {}).get("limit"))
     return limit
+
+
+def overrides_in(trace: Trace) -> dict[str, Any]:
+    """Return the model and the settings that a run has in place of its Agent's."""
+    if trace.first_state is None:
+        return (trace.header["task"].get("inputs") or {}).get("run_overrides") or {}
+    return trace.first_state.get("overrides") or {}
 
 
 def engine_for(module: AgentModule[Any], options: Mapping[str, Any] | None, default: RuntimeBudget) -> Engine:

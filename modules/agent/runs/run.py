@@ -34,15 +34,17 @@ from ..events.generations import steps_among
 from ..events.live_pieces import PIECE, Pieces
 from ..generators.request_context import listener, listening
 from ..loop.counts import counts_at
+from ..loop.models import overrides_of, own_generator
 from ..loop.module import AgentLoop
 from ..reactions import Edit, Reaction, Supply
 from ..trajectory.kept_events import events_of
+from ..trajectory.last_run import prompt_at_end
 from ..trajectory.lazy_run import LazyRun
 from ..trajectory.projector import KEPT, Projector
 from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
 from .child_events import ChildEvents
-from .options import budget_of_fork, heartbeat_of, recorded_limit
+from .options import budget_of_fork, heartbeat_of, overrides_in, recorded_limit
 
 log = logging.getLogger("refold")
 _DECISIONS = ("approve", "deny", "allow_session", "edit", "supply")
@@ -60,9 +62,13 @@ class Running(Generic[Out]):
         trajectory: Trajectory[Any] | None,
         message_metadata: Mapping[str, Any] | None = None,
         deps: Any = None,
+        model: Any = None,
+        settings: Any = None,
     ) -> None:
         self.agent = agent
         self._deps = deps
+        self._overrides = overrides_of(agent.name, model, settings)
+        self._model = model
         self._goal = goal
         self._reset = reset
         self._given = trajectory
@@ -100,13 +106,17 @@ class Running(Generic[Out]):
                 inputs["handed_to"] = member
         self.trajectory.follow(None)
         self.trajectory.read_output_as(agent.outputs)
+        if self._overrides:
+            inputs["run_overrides"] = self._overrides
         if self._metadata:
             inputs["message_metadata"] = dict(self._metadata)
         return task.model_copy(update={"inputs": {**task.inputs, **inputs}})
 
     def _engine(self) -> Engine:
         earlier = self.trajectory.steps if self.trajectory.events else None
-        return _engine_with(self.agent, earlier, self._deps)
+        engine = _engine_with(self.agent, earlier, self._deps, self._model)
+        _check_model(self.agent, engine, self._overrides)
+        return engine
 
     async def run(self) -> Trajectory[Out]:
         """Run to the end and return the trajectory."""
@@ -123,7 +133,8 @@ class Running(Generic[Out]):
         return self.trajectory
 
     async def _end_trajectory(self, result: RunResult) -> None:
-        self.trajectory.take(LazyRun(result.trace, self.agent.generator, result.state))
+        self.trajectory.take(LazyRun(result.trace, self.agent.fixed_generator, result.state))
+        show_prompt(self.agent, self.trajectory, result.trace)
         if any(hook.listens_to(AgentEnd) for hook in self.agent.all_hooks):
             await tell_end(self.agent, self.trajectory.events[-1:])
 
@@ -141,7 +152,7 @@ class Running(Generic[Out]):
     ) -> AsyncIterator["EventStream"]:
         """Enter a run and yield its events; `earlier` loads a resumed run."""
         self._earlier = earlier
-        projector = Projector(generator=self.agent.generator, outputs=self.agent.outputs)
+        projector = Projector(generator=self.agent.fixed_generator, outputs=self.agent.outputs)
         stream: RunStream | None = None
         pieces = Pieces(listener())
         try:
@@ -214,6 +225,7 @@ class Running(Generic[Out]):
         self.result = stream.result_or_none
         if self.result is not None:
             self.trajectory.follow(self.result.trace)
+            show_prompt(self.agent, self.trajectory, self.result.trace)
 
 
 class EventStream(AsyncIterator[AgentEvent]):
@@ -347,23 +359,31 @@ async def _continuing(
     fork: Any = None,
     budget: RuntimeBudget | None = None,
     deps: Any = None,
+    model: Any = None,
+    settings: Any = None,
     **how: Any,
 ) -> tuple[Engine, dict[str, Any]]:
     """Return the engine that continues a run, and its arguments."""
     if resume is not None:
-        engine = _engine_with(agent, _steps_before(agent.trajectory, resume), deps)
+        engine = _engine_with(agent, _steps_before(agent.trajectory, resume), deps, model)
         present = resume.reload() if isinstance(resume, Trace) else engine.load(resume)
+        _check_model(agent, engine, overrides_in(present))
         budget = _budget_beyond(engine, present, budget)
         _count_earlier_steps(engine, present)
         answer = _answer(how.pop("value", UNANSWERED), how.get("by"))
         return engine, {"resume": resume, "value": answer, "budget": budget, **how}
-    engine = _engine_with(agent, None, deps)
+    engine = _engine_with(agent, None, deps, model)
     source, loop = engine.load(fork), engine.module
     assert isinstance(loop, AgentLoop)
+    known = {name: value for name, value in overrides_in(source).items() if value is not None}
+    own = known | overrides_of(agent.name, model, settings)
+    _check_model(agent, engine, own)
+    if own != overrides_in(source):
+        loop.fork_overrides = own
     agent_then = (_state_at(source, how.get("at")) or {}).get("agent") or {}
     member = loop.members.get(agent_then.get("name", ""), loop.first)
-    if agent_then.get("model") != member.setup.generator.model:
-        loop.fork_mode = await member.tool_mode()
+    if loop.fork_overrides is not None or agent_then.get("model") != member.setup.model_name:
+        loop.fork_mode = await member.tool_mode(own)
     budget = budget or budget_of_fork(agent.engine, engine.budget, source, loop.limit)
     _count_earlier_steps(engine, source, how.get("at"))
     return engine, {"fork": source, "budget": budget, **how}
@@ -401,12 +421,20 @@ def _decision(value: Any, by: str | None) -> Any:
     return {"by": by, **value} if is_decision else value
 
 
-def _engine_with(agent: RunsGoals[Any], earlier: Sequence[AgentStep] | None, deps: Any) -> Engine:
+def _engine_with(agent: RunsGoals[Any], earlier: Sequence[AgentStep] | None, deps: Any, model: Any = None) -> Engine:
     """Return an agent's engine; raise UsageError if its tools lack deps."""
-    engine = agent.make_engine(earlier=earlier, deps=deps)
+    engine = agent.make_engine(earlier=earlier, deps=deps, model=model)
     assert isinstance(engine.module, AgentLoop)
     engine.module.check_deps()
     return engine
+
+
+def _check_model(agent: RunsGoals[Any], engine: Engine, overrides: Mapping[str, Any]) -> None:
+    """Raise TypeError for a run without a model, and UsageError without its own."""
+    assert isinstance(engine.module, AgentLoop)
+    setup = engine.module.setup
+    if own_generator(setup, overrides) is None and setup.model is None:
+        agent.generator  # noqa: B018 - raises
 
 
 async def _ended(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:
@@ -425,15 +453,23 @@ def _trajectory_of(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:
     if own.trace_or_none is not None and own.trace.run_id == result.run_id:
         own = agent.trajectory = copy(own)
         own.read_output_as(agent.outputs)
-        own.events[_last_start(own) :] = events_of(result.trace, agent.generator, history=False)
+        own.events[_last_start(own) :] = events_of(result.trace, agent.fixed_generator, history=False)
         own.follow(result.trace)
+        show_prompt(agent, own, result.trace)
         return own
     session = (result.trace.header["task"].get("inputs") or {}).get("session_id")
     trajectory: Trajectory[Out] = Trajectory.from_dict({"session_id": session, "system_prompt": agent.system_prompt})
-    trajectory.agent_id, trajectory.events = agent.agent_id, events_of(result.trace, agent.generator)
+    trajectory.agent_id, trajectory.events = agent.agent_id, events_of(result.trace, agent.fixed_generator)
     trajectory.read_output_as(agent.outputs)
     trajectory.follow(result.trace)
+    show_prompt(agent, trajectory, result.trace)
     return trajectory
+
+
+def show_prompt(agent: RunsGoals[Any], trajectory: Trajectory[Any], trace: Trace) -> None:
+    """Set the trajectory's prompt to that of the last turn, if a function makes it."""
+    if callable(agent.instructions):
+        trajectory.system_prompt = prompt_at_end(trace)
 
 
 def _last_start(trajectory: Trajectory[Any]) -> int:

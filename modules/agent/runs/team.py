@@ -7,8 +7,10 @@ from typing import Annotated, Any
 from ....engine import effect
 from ....traces.errors import UsageError
 from ..events import AgentStep
+from ..generators.identifiers import get_generator
 from ..generators.params import GenerateParams, settings_of
 from ..generators.providers.backoff import Backoff
+from ..generators.summarize import Summarize
 from ..hooks.stop_conditions import StopCondition
 from ..loop.member import HandedOver
 from ..loop.module import AgentLoop
@@ -42,20 +44,25 @@ def team_of(agent: Any) -> list[Any]:
     return team
 
 
-def loop_of(agent: Any, earlier: Sequence[AgentStep] | None, deps: Any) -> AgentLoop:
+def loop_of(agent: Any, earlier: Sequence[AgentStep] | None, deps: Any, model: Any) -> AgentLoop:
     """Return the module of an agent and its team.
 
-    All share the dependencies and the policy of the first agent, unless an agent has its own policy.
+    All share the `model` of the run, the dependencies and the policy of the first agent, unless one has its own policy.
     """
-    steps = StepsByRun(agent.generator, earlier).of
+    shared = {
+        "deps": deps,
+        "make_deps": agent.deps,
+        "steps": StepsByRun(agent.fixed_generator, earlier).of,
+        "run_generator": None if model is None else get_generator(model),
+    }
     setups = (_setup(each, each.policy if each.policy is not None else agent.policy) for each in team_of(agent))
-    first, *others = (replace(setup, deps=deps, make_deps=agent.deps, steps=steps) for setup in setups)
+    first, *others = (replace(setup, **shared) for setup in setups)
     return AgentLoop(first, others)
 
 
 def _setup(agent: Any, policy: Policy | None) -> Setup:
     params = GenerateParams(cache=agent.cache, timeout=agent.generation_timeout, extra=agent.generate_params_extra)
-    shown = [agent.context] if callable(agent.context) else agent.context or ()
+    shown = agent.context if isinstance(agent.context, list) else [agent.context] if agent.context is not None else []
     settings = PerTurn.of("settings", agent.settings)
     if settings is not None and not isinstance(settings, PerTurn):
         params = params.with_settings(settings_of(settings, f"settings of the agent {agent.name!r}"))
@@ -72,10 +79,11 @@ def _setup(agent: Any, policy: Policy | None) -> Setup:
         tools = policy.offered(tools)
     return Setup(
         name=agent.name,
-        generator=agent.generator,
+        generator=agent.fixed_generator,
+        model=PerTurn.of("model", agent.model) if agent.is_routed else None,
         tools=tuple(tools),
         instructions=PerTurn.of("instructions", agent.instructions),
-        context=tuple(PerTurn("context", each, expected=2) for each in shown),
+        context=tuple(each if isinstance(each, Summarize) else PerTurn("context", each, expected=2) for each in shown),
         settings=settings if isinstance(settings, PerTurn) else None,
         tool_mode=agent.tool_mode,
         params=params,

@@ -99,6 +99,15 @@ class RunStanding:
             raise EventFormatError("Trajectory", f"its last_run must be the standing of a run: {wrong}") from None
 
 
+def prompt_at_end(trace: Trace) -> str | None:
+    """Return the instructions of a run's last turn."""
+    for record in reversed(trace.records):
+        if record.kind == "decide" and "system" in (record["decision"].get("meta") or {}):
+            return record["decision"]["meta"]["system"] or None
+    system = (trace.first_state or {}).get("system") or {}
+    return system.get("body")
+
+
 def standing_of(value: Any) -> RunStanding | None:
     """Return a standing from a standing, its JSON form, or None."""
     return value if value is None or isinstance(value, RunStanding) else RunStanding.from_dict(value)

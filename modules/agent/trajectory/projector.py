@@ -48,8 +48,7 @@ from ..events import (
     ToolStep,
     UserInputRequired,
 )
-from ..events.model_name import NamedGenerator
-from ..generators.providers.fallback import answering
+from ..events.model_name import NamedGenerator, answering
 from ..generators.recorded_error import recorded_error
 from ..loop.dispatch import attach
 from ..loop.facts import DENIED_MARK, generation_facts, start_params, tool_end_facts, tool_step_facts
@@ -214,7 +213,7 @@ class Projector:
         self._facts["agent_name"] = agent.name
         self._identify(agent.agent_id, self._header["run_id"])
         is_given = self._given is not None and (agent.handed_by is None or self._given.model == agent.model)
-        self._generator = self._given if is_given else NamedGenerator(agent.model)
+        self._generator = self._asked = self._given if is_given else NamedGenerator(agent.model)
         self._system = Message.from_dict(settings["system"]) if settings["system"] else None
         self._tools = [ToolDefinition.from_dict(tool) for tool in settings["params"].get("tools") or ()]
         self._mode, self._output_mode = settings["tool_mode"], settings.get("output_mode")
@@ -255,9 +254,8 @@ class Projector:
         facts = generation_facts(turn, self._step, self._name, self._model)
         messages = [*self._goal, *facts.pop("messages")]
         before = {**self._told}, {**self._made}
-        event = self._make(
-            GenerationStep, **facts, messages=messages, extra=turn.extra, generator=self._answering(turn)
-        )
+        facts["generator"] = answering(self._generator, turn.model)
+        event = self._make(GenerationStep, **facts, messages=messages, extra=turn.extra)
         self._told, self._made = before
         return event
 
@@ -270,7 +268,8 @@ class Projector:
         elif name == "hooks":
             arguments = record["args"]
             self._tellings[record.seq] = (arguments["event"], arguments.get("call"))
-        elif name == "generate" and record["phase"] == "decide" and "parent" not in record:
+        elif name == "generate" and "reserve" in record["args"]:  # no summary, and no request of a function
+            self._asked = answering(self._generator, record["args"]["model"])
             self._view, system = differences_in(record["args"], self._value)
             self._system = system or self._system
             yield self._generation_started()
@@ -279,7 +278,7 @@ class Projector:
         if self._is_asked:
             return None
         self._is_asked = True
-        facts = {"generator": self._generator, "step": self._step}
+        facts = {"generator": self._asked, "step": self._step}
         return self._make(GenerationStart, **facts, messages=lambda: self._prompt())
 
     def _prompt(self) -> list[Message]:
@@ -295,7 +294,7 @@ class Projector:
             yield self._make(CompactionEvent, **data)
         elif name == "generation_failed":
             self._error = error_of(data["error"])
-            facts = {"generator": self._generator, "step": self._step, "error": self._error}
+            facts = {"generator": self._asked, "step": self._step, "error": self._error}
             yield self._make(GenerationError, **facts, messages=lambda: self._prompt())
             if data.get("usage"):
                 more = {"usage": usage_from(data["usage"]), "generation_failed": True}
@@ -331,7 +330,7 @@ class Projector:
             self._system = Message("system", turn.system) if turn.system else None
         if turn.error is not None:
             error = error_of(turn.error)
-            facts = {"generator": self._generator, "step": self._step, "error": error}
+            facts = {"generator": self._asked, "step": self._step, "error": error}
             yield self._make(GenerationError, **facts, messages=lambda: self._prompt())
         elif turn.message is not None and turn.message.content and not self._kept:
             calls = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in turn.calls]
@@ -495,15 +494,10 @@ class Projector:
             return
         facts = generation_facts(turn, self._step, self._name, self._model)
         self._incomplete = facts["incomplete"]
-        facts["generator"] = self._answering(turn)
+        facts["generator"] = answering(self._generator, turn.model)
         yield self._make(GenerationEnd, **facts)
         messages = [*self._take_goal(), *facts.pop("messages")]
         yield self._make(GenerationStep, **facts, messages=messages, extra=turn.extra)
-
-    def _answering(self, turn: Turn) -> Any:
-        """Return the model that answered, or only its name."""
-        found = answering(self._generator, turn.model)
-        return found if turn.model in (None, found.model) else NamedGenerator(str(turn.model))
 
     def _reacted(self, turn: Turn, found: Reactions) -> Iterator[AgentEvent | None]:
         beside = turn.used if turn.message is None else None
@@ -513,7 +507,7 @@ class Projector:
             yield self._make(ReactStep, step=self._step, messages=[*self._take_goal(), *added], **facts)
             beside = error = None
         if beside is not None:  # without a reaction the run ends; the failed request's usage still counts
-            facts = {"generator": self._generator, "step": self._step, "usage": beside, "error": error}
+            facts = {"generator": self._asked, "step": self._step, "usage": beside, "error": error}
             yield self._make(GenerationStep, **facts, messages=self._take_goal(), generation_failed=True)
 
     def _more(self, record: Record, found: Reactions, new: Sequence[Message]) -> list[Message]:

@@ -50,7 +50,16 @@ from ..outputs.read import TEXT, value_of
 from ..reactions import Reaction
 from .conversation import context, conversation
 from .kept_events import events_of
-from .last_run import RunStanding, answer_of, end_of, error_at_end, may_have_answered, standing_of, status_at_end
+from .last_run import (
+    RunStanding,
+    answer_of,
+    end_of,
+    error_at_end,
+    may_have_answered,
+    prompt_at_end,
+    standing_of,
+    status_at_end,
+)
 from .last_run import last_run as events_of_last_run
 from .lazy_run import EventsNeeded, LazyRun
 from .recorded_child import RecordedChild
@@ -481,11 +490,11 @@ class Trajectory(BaseModel, Generic[Out]):
         events = events_of(trace)
         state = trace.first_state or {}
         try:
-            agent, system = state.get("agent") or {}, state.get("system") or {}
+            agent = state.get("agent") or {}
             made = cls(
                 session_id=agent.get("session_id") or uuid5(_NAMESPACE, trace.run_id),
                 agent_id=agent.get("agent_id"),
-                system_prompt=system.get("body"),
+                system_prompt=prompt_at_end(trace),
             )
         except (AttributeError, ValueError) as error:
             raise TraceError(f"the first state of run {trace.run_id} is not the state of an Agent: {error}") from error

@@ -46,7 +46,7 @@ class Made:
     @property
     def is_scripted(self) -> bool:
         """True if a script answers in place of a model."""
-        return self.agent.model is not None and isinstance(self.agent.generator, ScriptedGenerator)
+        return isinstance(self.agent.fixed_generator, ScriptedGenerator)
 
     @contextmanager
     def scene(self) -> Iterator[None]:

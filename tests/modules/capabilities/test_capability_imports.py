@@ -52,7 +52,7 @@ OURS = [
     ("dreadnode.agents.tools", "Toolset tool_method tool FunctionCall ToolCall Tool ToolMethod discover_tools_on_obj"),
     ("dreadnode.agents.events", "AgentEnd GenerationStep ToolEnd ToolError AgentEvent AgentStep ToolStart"),
     ("dreadnode.agents.reactions", "Continue Fail Finish Retry RetryWithFeedback Reaction"),
-    ("dreadnode.agents.hooks", "tool_metrics summarize_when_long hook"),
+    ("dreadnode.agents.hooks", "tool_metrics hook"),
     ("dreadnode.agents.stopping", "step_count tool_use output elapsed_time token_usage"),
     ("dreadnode.agents.mcp", "MCPClient mcp as_mcp StdioServerConfig OAuthConfig"),
     ("dreadnode.agents.skills", "Skill load_skill create_skill_tool"),

@@ -68,19 +68,15 @@ class Fallback:
         if load is not None:
             await load()
 
-    def start(self, changed: Sequence[int] | None, step: int) -> int:
+    def start(self, changed: Sequence[Any] | None, step: int) -> int:
         """Return the index of the model that a turn asks first.
 
-        `changed` is the index of the model at the last change, and the change's step.
+        `changed` is the index of the model at the last change, the change's step, and the first model's name if a
+        function chooses the models, because it can choose others in each turn.
         """
-        index, changed_at = changed or (0, 0)
-        return index if index < len(self.models) and step - changed_at <= self.cooldown else 0
-
-
-def answering(generator: Any, model: str | None) -> Any:
-    """Return a fallback's model of this name; without a name, the generator."""
-    found = candidates_of(generator) if model is not None else ()
-    return next((each for each in found if each.model == model), generator)
+        index, changed_at, *names = changed or (0, 0)
+        is_known = index < len(self.models) and names in ([], [self.model])
+        return index if is_known and step - changed_at <= self.cooldown else 0
 
 
 def candidates_of(generator: Generator) -> tuple[Generator, ...]:

@@ -16,7 +16,7 @@ from refold.modules.agent import (
     ToolCall,
     Trajectory,
     Usage,
-    summarize_when_long,
+    summarize,
     tool,
 )
 from refold.modules.agent.events import AgentStep, GenerationEnd, GenerationStep, ToolEnd, ToolStep
@@ -152,11 +152,10 @@ async def test_what_a_summary_used_counts() -> None:
         charge(2, 1, 0.25)
         return "tea " * 200
 
-    hooks = [summarize_when_long(FunctionGenerator(write), max_tokens=300, min_messages_to_keep=1)]
-    found = await ran([[call("long")], [call("long", "c2")], "done"], tools=[long], hooks=hooks)
-    summaries = sum("There was tea." in str(step.messages) for step in found.steps if step.usage == SIDE)
-    assert summaries >= 1
-    assert found.usage.total_tokens == 45 + 3 * (2 + summaries)
+    context = summarize(above=300, keep=1, model=FunctionGenerator(write))
+    found = await ran([[call("long")], [call("long", "c2")], "done"], tools=[long], context=context)
+    assert [step.usage for step in found.get_events_by_type(GenerationStep)] == [OWN, OWN, OWN + SIDE]
+    assert found.usage.total_tokens == 45 + 3 * 3
 
 
 async def test_hooks_that_stop_by_tokens_or_cost_count_what_tools_used() -> None:

@@ -27,7 +27,7 @@ from refold.modules.agent import (
     Toolset,
     Trajectory,
     Usage,
-    summarize_when_long,
+    summarize,
     tool,
     tool_method,
     tool_metrics,
@@ -177,8 +177,8 @@ KINDS: dict[str, Callable[..., Agent]] = {
         *LOOP, ContextOverflowError("long"), "<summary>so far</summary>", ContextOverflowError("long"), **c
     ),
     "overflow without a summary": lambda **c: agent_of(*LOOP, ContextOverflowError("long"), FAILED, **c),
-    "summaries by a hook": lambda **c: agent_of(
-        *LOOP, "done", hooks=[summarize_when_long(FunctionGenerator(summarise), 60, 1)], **c
+    "summaries": lambda **c: agent_of(
+        *LOOP, "done", context=summarize(60, 1, model=FunctionGenerator(summarise)), **c
     ),
     "denied": lambda **c: agent_of(
         SEVERAL, "done", hooks=[on(ToolStart, lambda: RetryWithFeedback("no", tool_call_id="b"))], **c
