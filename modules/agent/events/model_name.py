@@ -45,7 +45,7 @@ def generator_from(value: Any) -> Any:
 
 
 def answering(generator: Any, model: str | None) -> Any:
-    """Return the model of this name, or a stand-in; None for the generator."""
+    """Return the generator's model of this name, or a stand-in."""
     found = candidates_of(generator) if generator is not None else ()
     return generator if model is None else next((each for each in found if each.model == model), NamedGenerator(model))
 

@@ -90,7 +90,7 @@ class Deciding:
         return self.models[self.at]
 
     def _choose(self, generator: Generator) -> None:
-        """Start with a model, or with the one of a fallback that answered last."""
+        """Set the model that the turn asks first, and the others."""
         self.models, self.is_own = candidates_of(generator), generator is self.setup.generator
         if isinstance(generator, Fallback):
             self.fallback = generator

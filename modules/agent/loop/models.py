@@ -1,4 +1,4 @@
-"""The model of a turn: that of the run, a function's, or the Agent's."""
+"""The model of a turn: the run's, a function's or the Agent's."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ MODEL, SETTINGS = "model", "settings"
 
 
 def overrides_of(name: str, model: Any, settings: Any) -> dict[str, Any]:
-    """Return the JSON form of the model and the settings of one run.
+    """Return the JSON form of one run's model and settings.
 
     The model is None if it must be passed again to resume the run: a generator, and an identifier that names a key, a
     server or a file, because a trace must not choose these. Raises UsageError for a model or settings that don't fit.
@@ -33,9 +33,9 @@ def overrides_of(name: str, model: Any, settings: Any) -> dict[str, Any]:
 
 
 def own_generator(setup: Setup, overrides: Mapping[str, Any]) -> Generator | None:
-    """Return the model of a run before its first turn; None for a function's.
+    """Return a run's model before its first turn.
 
-    Raises UsageError if the run began with a model that its trace does not contain.
+    None if a function chooses it. Raises UsageError if the run began with a model that its trace does not contain.
     """
     if setup.run_generator is not None:
         return setup.run_generator

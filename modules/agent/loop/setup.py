@@ -116,7 +116,7 @@ class Setup:
         return {}
 
     def generator_for(self, model: str | Generator | Sequence[str | Generator]) -> Generator:
-        """Return the generator of a model; that of an identifier is made once."""
+        """Return the generator of a model, one for each identifier."""
         key = model if isinstance(model, str) else tuple(model) if isinstance(model, Sequence) else ()
         if not key or not all(isinstance(each, str) for each in key):
             return get_generator(model)
@@ -125,7 +125,7 @@ class Setup:
         return self._generators[key]
 
     def answering(self, model: str | None) -> Any:
-        """Return the model of this name as hooks see it; None for the Agent's."""
+        """Return the model of this name, as hooks see it."""
         return answering(self.run_generator or self.generator, model)
 
     @cached_property

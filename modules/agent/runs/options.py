@@ -231,7 +231,7 @@ def recorded_limit(trace: Trace) -> int | None:
 
 
 def overrides_in(trace: Trace) -> dict[str, Any]:
-    """Return the model and the settings that a run has in place of its Agent's."""
+    """Return the model and the settings of a run's own."""
     if trace.first_state is None:
         return (trace.header["task"].get("inputs") or {}).get("run_overrides") or {}
     return trace.first_state.get("overrides") or {}

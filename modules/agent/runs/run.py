@@ -430,7 +430,7 @@ def _engine_with(agent: RunsGoals[Any], earlier: Sequence[AgentStep] | None, dep
 
 
 def _check_model(agent: RunsGoals[Any], engine: Engine, overrides: Mapping[str, Any]) -> None:
-    """Raise TypeError for a run without a model, and UsageError without its own."""
+    """Raise TypeError without a model, and UsageError without the run's own."""
     assert isinstance(engine.module, AgentLoop)
     setup = engine.module.setup
     if own_generator(setup, overrides) is None and setup.model is None:
@@ -467,7 +467,7 @@ def _trajectory_of(agent: RunsGoals[Out], result: RunResult) -> Trajectory[Out]:
 
 
 def show_prompt(agent: RunsGoals[Any], trajectory: Trajectory[Any], trace: Trace) -> None:
-    """Set the trajectory's prompt to that of the last turn, if a function makes it."""
+    """Set the prompt to the last turn's, if a function makes it."""
     if callable(agent.instructions):
         trajectory.system_prompt = prompt_at_end(trace)
 
