@@ -13,7 +13,6 @@ from typing_extensions import TypeVar as DefaultTypeVar
 
 from ...engine import UNANSWERED, Engine, RuntimeBudget, in_run
 from ...traces import Trace
-from ...traces.errors import UsageError
 from .chat.files import Goal
 from .chat.json_forms import plain
 from .chat.messages import Message
@@ -49,7 +48,7 @@ from .runs.options import (
     engine_for,
     no_setting,
 )
-from .runs.run import Running, forked, resumed, streamed_on
+from .runs.run import Running, forked, resumed, streamed
 from .runs.team import loop_of, team_of
 from .tools import Tool, Toolset, discover_tools_on_obj
 from .tools.as_tools import as_tools
@@ -288,20 +287,12 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
     def _known_options(cls, options: dict[str, Any] | None) -> dict[str, Any] | None:
         return None if options is None else checked_options(options)
 
-    @field_serializer("model", when_used="json")
-    def _model_in_json(self, model: Any) -> Any:
-        if isinstance(model, list):
-            return [each if isinstance(each, str) else each.model for each in model]
-        if model is None or isinstance(model, str):
-            return model
-        return model.model if isinstance(model, Generator) else getattr(model, "__name__", repr(model))
-
-    @field_serializer("instructions", "context", "settings", when_used="json")
+    @field_serializer("model", "instructions", "context", "settings", when_used="json")
     def _turn_in_json(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._turn_in_json(each) for each in value]
-        if isinstance(value, Summarize):
-            return "summarize"
+        if isinstance(value, Summarize | Generator):
+            return "summarize" if isinstance(value, Summarize) else value.model
         return getattr(value, "__name__", repr(value)) if callable(value) else plain(value)
 
     @field_serializer("output_type", when_used="json")
@@ -325,9 +316,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         Raises TypeError if the agent has no model, or a function that chooses it in each turn.
         """
         if self.model is None:
-            raise TypeError(
-                f"the agent {self.name!r} has no model; give it one: Agent(name=..., model='openai/gpt-4o')"
-            )
+            raise TypeError(f"the agent {self.name!r} has no model; give it one: Agent(model='openai/gpt-4o', ...)")
         if self.is_routed:
             raise TypeError(f"the agent {self.name!r} has no model before its first turn: a function chooses it")
         if self._resolved is None or self._resolved[0] is not self.model:
@@ -433,8 +422,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
             trajectory: a conversation to continue instead; the run's events are added to it, it is returned, and
                 `self.trajectory` does not change.
             deps: what tools get as `RunContext.deps`; it is never recorded.
-            model: the model of this run, in place of the agent's. An identifier without a key, a server or a file is
-                recorded; pass any other model again to resume the run.
+            model: the model of this run. An identifier without a key, a server or a file is recorded; pass any other
+                model again to resume the run.
             settings: parameters of this run's requests, in place of the agent's `settings` of the same names.
 
         Errors of models and tools are events of the trajectory and are not raised. A run that waits for an answer has
@@ -482,23 +471,9 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         `how` are then the other arguments of these methods, and the run's trajectory becomes the agent's.
         """
         refuse_in_run(self.name, "stream")
-        of_goals: dict[str, Any] = {"reset": not reset, "trajectory": trajectory, "message_metadata": message_metadata}
-        if fork is None:
-            of_goals["settings"] = settings
-        own = [name for name, value in of_goals.items() if value]
-        if [goal, resume, fork].count(None) != 2 or (how and goal is not None):
-            raise UsageError(
-                "Agent.stream takes a goal, resume=TRACE or fork=TRACE, one of the three. "
-                "Only the last two take further arguments, those of Agent.resume and Agent.fork."
-            )
-        if goal is None and own:
-            raise UsageError(
-                f"Agent.stream takes {own[0]}= with a goal only, because a resumed or forked run has its own."
-            )
-        if goal is None:
-            how |= {"resume": resume} if fork is None else {"fork": fork, "settings": settings}
-            return streamed_on(self, deps=deps, model=model, children=children, **how)
-        return Running(self, goal, reset, trajectory, message_metadata, deps, model, settings).stream(children)
+        own = {"reset": reset, "trajectory": trajectory, "message_metadata": message_metadata}
+        how |= {"resume": resume, "fork": fork, "deps": deps, "model": model, "settings": settings}
+        return streamed(self, goal, own, children=children, **how)
 
     @overload
     async def resume(
@@ -524,8 +499,7 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         """Resume a run of this agent from its trace; see `Engine.aresume`.
 
         An answer to an approval is "approve", "deny", "allow_session", an `Edit`, a `Supply`, or their JSON form, such
-        as `{"decision": "deny", "reason": "too dear"}`. `by` says who answers. A run with a `model` that its trace does
-        not contain needs it again.
+        as `{"decision": "deny", "reason": "too dear"}`. `by` says who answers. `model` is for a run without it.
 
         A run that this agent's `max_steps` has stopped continues once `max_steps` is larger.
         """
@@ -563,8 +537,8 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
         """Fork an earlier run at a step; see `Engine.afork`.
 
         The fork takes this agent's settings where they differ from those of the run's agent, and the limits that this
-        agent has changed. Its trace and its AgentStart name what differs. `model` and `settings` are those of the fork
-        alone, see `run`; without them, it keeps those of the run.
+        agent has changed. Its trace and its AgentStart name what differs. Without `model` and `settings`, see `run`, it
+        keeps those of the run.
         """
         options: dict[str, Any] = {"reuse_effects": reuse_effects, "without_files": without_files, "deps": deps}
         options |= {"model": model, "settings": settings}

@@ -25,6 +25,7 @@ from ....engine import (
 )
 from ....tasks import Task
 from ....traces import Record, Trace
+from ....traces.errors import UsageError
 from ....traces.file.append_only import SUFFIX
 from ....traces.stores.store_url import is_url, split_run
 from ..chat.files import Goal, task_of
@@ -337,8 +338,39 @@ async def forked(agent: RunsGoals[Out], trace: Any, **options: Any) -> Trajector
         return await _ended(agent, await engine.afork(how.pop("fork"), **how))
 
 
+def streamed(
+    agent: RunsGoals[Any],
+    goal: Goal | None,
+    own: dict[str, Any],
+    *,
+    resume: Any,
+    fork: Any,
+    deps: Any,
+    model: Any,
+    settings: Any,
+    children: bool,
+    **how: Any,
+) -> AbstractAsyncContextManager["EventStream"]:
+    """Stream a goal, or a resumed or forked run.
+
+    `own` are the arguments of a goal; see `Agent.stream`.
+    """
+    if [goal, resume, fork].count(None) != 2 or (how and goal is not None):
+        raise UsageError(
+            "Agent.stream takes a goal, resume=TRACE or fork=TRACE, one of the three. "
+            "Only the last two take further arguments, those of Agent.resume and Agent.fork."
+        )
+    if goal is not None:
+        return Running(agent, goal, **own, deps=deps, model=model, settings=settings).stream(children)
+    of_goals = {**own, "reset": not own["reset"], **({"settings": settings} if fork is None else {})}
+    if name := next((name for name, value in of_goals.items() if value), None):
+        raise UsageError(f"Agent.stream takes {name}= with a goal only, because a resumed or forked run has its own.")
+    how |= {"resume": resume} if fork is None else {"fork": fork, "settings": settings}
+    return _streamed_on(agent, deps=deps, model=model, children=children, **how)
+
+
 @asynccontextmanager
-async def streamed_on(agent: RunsGoals[Any], **how: Any) -> AsyncIterator["EventStream"]:
+async def _streamed_on(agent: RunsGoals[Any], **how: Any) -> AsyncIterator["EventStream"]:
     """Resume or fork a run and yield its events; see `Agent.stream`."""
     async with entered(agent):
         engine, how = await _continuing(agent, **how)
