@@ -25,7 +25,7 @@ AGENT = """
     Continue Document ErrorModel Fail Finish GenerateParams GenerationDelta GenerationEnd GenerationStart
     GenerationStep Generator Handoff Hook Image LiteLLMGenerator Message Output ReactStep Reaction Retry
     RetryWithFeedback ScriptedGenerator Stop StopCondition Tool ToolCall ToolEnd ToolMode ToolStart ToolStep Toolset
-    Trajectory Usage clear_tool_results current_tool_call get_generator hook stop_condition tool tool_context
+    Trajectory Usage clear_tool_results current_tool_call get_generator hook stop_condition summarize tool tool_context
     tool_method Video window
 """
 
