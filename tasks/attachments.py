@@ -6,6 +6,7 @@ import base64
 import binascii
 import mimetypes
 import os
+import re
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -30,6 +31,7 @@ _FORMATS = {
     "audio/flac": (0, b"fLaC"),
 }
 """Media types whose files begin with these bytes, at this place."""
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+*-]+(?:\s*;.*)?", re.DOTALL)
 _SAME = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/mp3": "audio/mpeg"}
 _TEXTS = ("json", "xml", "yaml", "x-yaml", "toml", "x-ndjson", "javascript", "sql", "csv")
 
@@ -49,17 +51,22 @@ def media_type_of(data: bytes, name: str, stated: str | None = None) -> str:
 
     Raises AttachmentError if it is unknown, or if the first bytes are of another type than the stated one.
     """
+    if stated is not None and not _MEDIA_TYPE.fullmatch(stated):
+        raise AttachmentError(f"A media type is written as 'image/png', got {stated!r:.80}.")
+    shown = repr(name)[:80] if name else "the attachment"
     detected = next((kind for kind, (at, magic) in _FORMATS.items() if data.startswith(magic, at)), None)
     guessed = stated or mimetypes.guess_type(name)[0]
     guessed = guessed and _SAME.get(guessed.lower(), guessed.lower())
-    if guessed is None and detected is None:
-        raise AttachmentError(f"The media type of {name!r:.80} is unknown. To fix: pass media_type='...'.")
+    if detected is None and guessed in (None, "application/octet-stream") and stated is None:
+        raise AttachmentError(
+            f"The media type of {shown} is unknown. To fix: state its media_type, or use a file name that ends in it."
+        )
     same_kind = (
         detected is not None and guessed is not None and kind_of(detected) == kind_of(guessed) and stated is None
     )
     if guessed is not None and detected != guessed and (guessed in _FORMATS or detected is not None) and not same_kind:
         raise AttachmentError(
-            f"{name!r:.80} is not of the media type {guessed}: its first bytes are "
+            f"{shown} is not of the media type {guessed}: its first bytes are "
             f"{'those of ' + detected if detected is not None else 'of another format'}."
         )
     return detected or str(guessed)
@@ -74,7 +81,8 @@ def bytes_in(attachment: Attachment, *, most: int | None = None) -> bytes:
         try:
             data = base64.b64decode(attachment.data, validate=True)
         except binascii.Error as error:
-            raise AttachmentError(f"The data of the attachment {attachment.name!r:.80} is not base64.") from error
+            label = "" if attachment.name is None else f" {attachment.name!r:.80}"
+            raise AttachmentError(f"The data of the attachment{label} is not base64.") from error
         size = len(data)
     else:
         path = str(attachment.path)

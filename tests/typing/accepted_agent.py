@@ -13,6 +13,7 @@ from refold.modules.agent import (
     AgentEvent,
     AgentInput,
     AgentJudge,
+    AgentState,
     AgentTask,
     Continue,
     Finish,
@@ -35,6 +36,7 @@ from refold.modules.agent import (
     Usage,
     hook,
     stop_condition,
+    summarize,
     tool,
     tool_method,
     window,
@@ -211,6 +213,14 @@ async def log_call(event: ToolEnd, run: RunContext[Db]) -> None:
     assert_type(run.deps, Db)
 
 
+def route(state: AgentState) -> str | list[str]:
+    return "openai/gpt-5" if state.current_step == 0 else ["openai/gpt-5-mini"]
+
+
+async def newest(messages: Sequence[Message], run: RunContext[Db]) -> Sequence[Message]:
+    return messages[-1 if run.deps.url else 0 :]
+
+
 async def open_db() -> Db:
     return Db("db://")
 
@@ -247,5 +257,8 @@ async def runs_with_deps(agents: Agent[City, Db], plain: Agent) -> None:
     for factory in (Agent(name="a", tools=[find], deps=open_db), Agent(name="a", tools=[find], deps=borrowed_db)):
         assert_type((await factory.run("go")).output, str)
         assert_type((await factory.run("go", deps=Db("x"))).output, str)
+    noted = Agent(name="a", model=route, context=[newest, window(3), summarize()])
+    turned = await noted.run("go", deps=Db("x"), model="openai/gpt-5", settings={"temperature": 0.2})
+    assert_type(turned.output, str)
     plain = Agent(name="a", tools=[double])
     plain.run_sync("go")

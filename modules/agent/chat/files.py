@@ -58,6 +58,8 @@ def _part(source: Any, media_type: str | None, fetch: bool, kind: str | None, **
         part = Attachment(data=base64.b64encode(source).decode() or "=", media_type=media_type, **facts)
         if not source:
             raise AttachmentError("The attachment has no bytes.")
+    elif isinstance(source, str) and (scheme := source.partition("://")[0]) != source and scheme.isalpha():
+        raise AttachmentError(f"A URL of a file begins with http:// or https://, got {source!r:.200}.")
     elif isinstance(source, str | Path):
         part = Attachment(path=str(Path(source).absolute()), media_type=media_type, **facts)
     else:
@@ -67,8 +69,8 @@ def _part(source: Any, media_type: str | None, fetch: bool, kind: str | None, **
 
 def _of_kind(part: Part, kind: str | None) -> Part:
     if kind is not None and kind_of(part.media_type or "") != kind:
-        shown = part.name or "the bytes"
-        raise AttachmentError(f"{shown!r:.80} is {part.media_type}, not {kind}. To fix: use the function for its kind.")
+        shown = repr(part.name)[:80] if part.name else "The attachment"
+        raise AttachmentError(f"{shown} is {part.media_type}, not {kind}. To fix: use the function for its kind.")
     return part
 
 

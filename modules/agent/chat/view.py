@@ -52,7 +52,11 @@ class Shown(Sequence[Message]):
 
     def __init__(self, messages: Sequence[Message], ranges: Sequence[Range] | None = None) -> None:
         self.messages = messages
-        self.ranges: Sequence[Range] = [(0, len(messages), None, 0)] if ranges is None else ranges
+        self.ranges: list[Range] = [] if ranges is not None else [(0, len(messages), None, 0)]
+        for start, end, text, over in ranges or ():
+            if self.ranges and self.ranges[-1][1:] == (start, text, over):
+                start = self.ranges.pop()[0]
+            self.ranges.append((start, end, text, over))
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "Shown":

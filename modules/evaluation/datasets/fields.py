@@ -1,5 +1,6 @@
 """The columns of a row that become the parts of a task."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -74,7 +75,8 @@ class Fields:
         identity = self._value(row, self.id, IDS)
         if identity is not None:
             doc["id"] = str(identity)
-        doc |= {part: row[part] for part in TASK_PARTS if row.get(part) is not None}
+        parts = ((part, _read_part(part, row.get(part))) for part in TASK_PARTS)
+        doc |= {part: value for part, value in parts if value is not None}
         if self.inputs is not None:
             doc["inputs"] = {name: _column(row, column) for name, column in self.inputs.items()}
         return doc, self._value(row, self.target, TARGETS)
@@ -109,6 +111,16 @@ class _Columns(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise LookupError(_missing(name, self))
+
+
+def _read_part(part: str, value: Any) -> Any:
+    """Return a part of a task; a CSV file has attachments as a path or as JSON."""
+    if part != "attachments" or not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value.lstrip().startswith(("[", "{")) else value.strip() or None
+    except ValueError as error:
+        raise LookupError(f"the column 'attachments' is neither a path nor JSON: {error}") from None
 
 
 def _column(row: Mapping[str, Any], name: str) -> Any:

@@ -282,19 +282,32 @@ def test_a_task_is_its_files_bytes_and_not_where_they_are(tmp_path: Path) -> Non
         run_set(viewer(), [row.task for row in two], tmp_path / "set")
 
 
+@pytest.mark.parametrize("cell", ["", '"[{""path"": ""a.png""}]"', "a.png"])
+def test_a_csv_file_has_no_attachments_one_path_or_a_list_in_json(tmp_path: Path, cell: str) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    (tmp_path / "d.csv").write_text(f"goal,attachments\nWhat is it?,{cell}\n")
+    (row,) = Dataset.load(tmp_path / "d.csv")
+    assert [Path(str(each.path)).name for each in row.task.attachments] == ([] if not cell else ["a.png"])
+
+
 def test_what_cannot_be_sent_is_refused_where_it_is_named(tmp_path: Path) -> None:
     """Missing, empty, too large, of another kind: nothing is asked."""
     with open(tmp_path / "large.pdf", "wb") as file:
         file.write(b"%PDF-")
         file.truncate(100_000_000)
+    (tmp_path / "odd.bin").write_bytes(b"odd")
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: Image(tmp_path / "gone.png"), "cannot be read: No such file"),
         (lambda: Image(tmp_path), "Is a directory"),
         (lambda: Image(b""), "no bytes"),
         (lambda: Image(PDF), "is application/pdf, not image"),
         (lambda: Image(PNG, media_type="application/pdf"), "its first bytes are those of image/png"),
+        (lambda: Image(PNG, media_type="anything"), "written as 'image/png', got 'anything'"),
+        (lambda: Image(b"abc"), "media type of the attachment is unknown"),
+        (lambda: Document(tmp_path / "odd.bin"), "media type of 'odd.bin' is unknown"),
+        (lambda: Image("ftp://host/a.png"), "begins with http:// or https://, got 'ftp:"),
         (lambda: Document(tmp_path / "large.pdf"), "has 100,000,000 bytes; at most 50,000,000"),
-        (lambda: Document(b"?"), "media type of '' is unknown"),
+        (lambda: Document(b"?"), "media type of the attachment is unknown"),
     ]
     for make, why in cases:
         with pytest.raises(AttachmentError, match=why):

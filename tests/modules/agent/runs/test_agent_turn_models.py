@@ -21,8 +21,7 @@ from refold.modules.agent import (
     window,
 )
 from refold.modules.agent.events import CompactionEvent, GenerationStart, GenerationStep
-from refold.modules.agent.generators import ContextOverflowError, TransientGeneratorError
-from refold.modules.agent.generators.identifiers import register_generator
+from refold.modules.agent.generators import ContextOverflowError, TransientGeneratorError, identifiers
 from refold.testing import check_resume
 from refold.traces import Trace
 from refold.traces.errors import UsageError
@@ -52,7 +51,7 @@ def make_model(name: str, params: GenerateParams, options: dict[str, str]) -> Fu
 
 @pytest.fixture(autouse=True)
 def models(monkeypatch: pytest.MonkeyPatch) -> None:
-    register_generator("lab", make_model)
+    monkeypatch.setitem(identifiers._providers, "lab", make_model)
     ASKED.clear()
 
 
@@ -183,10 +182,8 @@ def test_a_resumed_run_keeps_a_recorded_model_and_demands_one_that_its_trace_doe
 
 @pytest.mark.parametrize("model", ["lab!own,api_key=sk-1", "openai/x,api_base=http://h/v1", "scripted:missing.yaml"])
 def test_a_model_that_names_a_key_a_server_or_a_file_is_not_read_from_a_trace(model: str) -> None:
-    from refold.modules.agent.generators.identifiers import is_recordable
-
-    assert not is_recordable(model)
-    assert is_recordable("anthropic/claude-sonnet-5,temperature=0.2,stop=a;b")
+    assert not identifiers.is_recordable(model)
+    assert identifiers.is_recordable("anthropic/claude-sonnet-5,temperature=0.2,stop=a;b")
 
 
 def test_a_fork_keeps_the_model_of_its_run_or_has_its_own() -> None:
@@ -204,6 +201,35 @@ def test_a_fork_keeps_the_model_of_its_run_or_has_its_own() -> None:
 
 def test_a_run_with_models_of_its_turns_can_be_resumed_from_every_record() -> None:
     check_resume(make().module(), "go")
+
+
+def base_prompt(state: Any) -> str:
+    return f"Pair {state.current_step // 2}"
+
+
+MUTATIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "prompt": (
+        {"instructions": lambda s: base_prompt(s) + "!" * (s.current_step == 2)},
+        "step 2, decide at /args/system",
+    ),
+    "window": ({"context": window(4)}, "step 2, decide at /args/view"),
+    "filter": ({"tools": [find.with_(when=lambda s: s.current_step < 1)]}, "/args/offered (recorded None, now [])"),
+    "model": ({"model": lambda s: "lab!big" if s.current_step < 2 else "lab!other"}, "step 1, decide at /args/model"),
+    "settings": ({"settings": lambda s: {"temperature": 0.1 * s.current_step}}, "step 1, decide at /args/settings"),
+    "schema": ({"output_type": int}, "step 0, init at /"),
+}
+
+
+@pytest.mark.parametrize("setting", MUTATIONS)
+def test_verification_of_one_changed_setting_names_turn_and_path_and_asks_no_model(setting: str) -> None:
+    base = make(instructions=base_prompt, context=window(2), settings=lambda state: {"temperature": 0.0})
+    trace = base.run_sync("go").trace
+    changed, where = MUTATIONS[setting]
+    before = len(ASKED)
+    assert base.make_engine().verify(trace) == []
+    found = base.with_(**changed).make_engine().verify(trace)
+    assert where in str(found[0])
+    assert len(ASKED) == before
 
 
 # summaries
