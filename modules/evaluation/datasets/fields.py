@@ -114,7 +114,7 @@ class _Columns(dict[str, Any]):
 
 
 def _read_part(part: str, value: Any) -> Any:
-    """Return a part of a task; a CSV file has attachments as a path or as JSON."""
+    """Return a part of a task; attachments may be JSON."""
     if part != "attachments" or not isinstance(value, str):
         return value
     try:
