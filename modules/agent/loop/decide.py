@@ -38,9 +38,8 @@ from ..outputs.spec import OutputMode
 from .compaction import OVERFLOW, capabilities_of, compacted
 from .dispatch import Dispatch
 from .facts import incomplete_of, start_params
-from .models import generator_of
 from .request import TurnRequest, request_of
-from .setup import Setup, offered, renderer
+from .setup import Setup, generator_of, offered, renderer
 from .state import AgentState
 from .turn import Compaction, Turn, named
 

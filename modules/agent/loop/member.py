@@ -18,9 +18,8 @@ from ..tools import ToolOutcome
 from ..tools.results.errors import ToolSignal
 from .compaction import capabilities_of
 from .decide import MODEL_AT
-from .models import own_generator
 from .per_turn import PerTurn
-from .setup import Setup
+from .setup import Setup, own_generator
 from .state import AgentFacts, AgentState
 
 HANDOFF = "handoff"

@@ -13,9 +13,8 @@ from ..chat.view import Shown, messages_in_view, view_of
 from ..generators.estimate import estimate_tokens
 from ..generators.params import GenerateParams, merged_settings, settings_of
 from ..generators.summarize import Summarize
-from .models import SETTINGS
 from .per_turn import PerTurn
-from .setup import Setup
+from .setup import SETTINGS, Setup
 from .state import AgentState
 
 Summarized: TypeAlias = Callable[[Summarize], Awaitable[Sequence[Message] | None]]

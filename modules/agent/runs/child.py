@@ -14,9 +14,8 @@ from ..chat.messages import Message
 from ..chat.usage_scope import spent
 from ..events import AgentEnd
 from ..loop.decide import is_live
-from ..loop.models import overrides_of
 from ..loop.module import AgentLoop
-from ..loop.setup import current_setup
+from ..loop.setup import current_setup, overrides_of
 from ..subagents.report import last_words, unsuccessful
 from ..tools import Tool
 from ..trajectory.recorded_child import RecordedChild, usage_of

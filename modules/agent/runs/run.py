@@ -35,8 +35,8 @@ from ..events.generations import steps_among
 from ..events.live_pieces import PIECE, Pieces
 from ..generators.request_context import listener, listening
 from ..loop.counts import counts_at
-from ..loop.models import overrides_of, own_generator
 from ..loop.module import AgentLoop
+from ..loop.setup import overrides_of, own_generator
 from ..reactions import Edit, Reaction, Supply
 from ..trajectory.kept_events import events_of
 from ..trajectory.last_run import prompt_at_end
