@@ -15,7 +15,7 @@ from ..tools import Tool
 from ..trajectory.trajectory import Out, Trajectory
 from .batch import Batch, run_batch, stream_batch
 from .child import refuse_in_run, tool_of
-from .options import ForkOptions, ResumeOptions, RunOptions, SampleOptions
+from .options import ForkOptions, Model, ResumeOptions, RunOptions, SampleOptions, SettingsDict
 from .sampling import Reward, Samples, sample, sample_forks
 from .task import AgentTask
 
@@ -38,13 +38,23 @@ class DerivedRuns(Generic[Out, Deps]):
     def run_sync(self: "DerivedRuns[T]", goal: Goal, **options: Unpack[RunOptions]) -> Trajectory[T]: ...
     @overload
     def run_sync(self: "DerivedRuns[T, D]", goal: Goal, *, deps: D, **_: Unpack[RunOptions]) -> Trajectory[T]: ...
-    def run_sync(self, goal: Goal, **options: Any) -> Trajectory[Any]:
+    def run_sync(
+        self,
+        goal: Goal,
+        *,
+        reset: bool = True,
+        trajectory: "Trajectory[Any] | None" = None,
+        deps: Any = None,
+        model: Model | None = None,
+        settings: SettingsDict | None = None,
+    ) -> Trajectory[Any]:
         """Run a goal to its end without an event loop; see `run`.
 
         Raises UsageError inside a running event loop, and inside a run.
         """
         refuse_in_run(cast(Any, self).name, "run_sync")
-        return run_blocking(lambda: cast(Any, self).run(goal, **options), "await agent.run(...)")
+        how: Any = {"reset": reset, "trajectory": trajectory, "deps": deps, "model": model, "settings": settings}
+        return run_blocking(lambda: cast(Any, self).run(goal, **how), "await agent.run(...)")
 
     @overload
     def resume_sync(
