@@ -464,11 +464,9 @@ class Agent(BaseModel, DerivedRuns[Out, Deps], Generic[Out, Deps]):
                 async for event in events: ...
 
         Leaving the block early cancels the run. `message_metadata` becomes part of the goal's message. With `children`,
-        the events of agents that run as child runs are among those of the run, as they happen; their `run_id` names
-        the child run.
-
-        If the goal is None, the stream can `resume` or `fork` a run: `agent.stream(None, resume=trace, value="yes")`.
-        `how` are then the other arguments of these methods, and the run's trajectory becomes the agent's.
+        events of child runs are among those of the run, as they happen; their `run_id` names the child run. If the goal
+        is None, the stream can `resume` or `fork` a run: `agent.stream(None, resume=trace, value="yes")`. `how` are
+        then the other arguments of these methods, and the run's trajectory becomes the agent's.
         """
         refuse_in_run(self.name, "stream")
         own = {"reset": reset, "trajectory": trajectory, "message_metadata": message_metadata}
