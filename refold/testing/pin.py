@@ -33,9 +33,7 @@ def trim_and_redact(trace: Trace, steps: int | None = None, secrets: Iterable[st
     """
     if steps is not None and not 0 < steps <= trace.step_count:
         raise UsageError(f"steps={steps} is out of range: run {trace.run_id} has {trace.step_count} steps.")
-    spellings = {form for secret in secrets for form in _forms(secret)}
-    shapes = [TOKEN_SHAPES.pattern, *(re.escape(each) for each in sorted(spellings, key=len, reverse=True))]
-    redaction = _Redaction(trace, re.compile("|".join(shapes), TOKEN_SHAPES.flags))
+    redaction = _Redaction(trace, secrets)
     lines, previous = [], b""
     for record in trace.records:
         if steps is not None and record.step >= steps:
@@ -46,6 +44,14 @@ def trim_and_redact(trace: Trace, steps: int | None = None, secrets: Iterable[st
         lines.append(body + BEFORE_HASH + digest + AFTER_HASH + b"\n")
         previous = digest
     return b"".join(lines), list(redaction.large.values())
+
+
+def redacted_result(trace: Trace, secrets: Iterable[str] = ()) -> Any:
+    """Return the final result of a run as its copy has it."""
+    result = (trace.end or {}).get("final_result")
+    if is_blob(result):
+        result = orjson.loads(trace.blob(result["$blob"]))
+    return _Redaction(trace, secrets).clean(result)
 
 
 def _forms(secret: str) -> list[str]:
@@ -67,9 +73,11 @@ def _trimmed(document: dict[str, Any]) -> dict[str, Any]:
 class _Redaction:
     """Replaces secrets in JSON values, and in the large values they name."""
 
-    def __init__(self, trace: Trace, secret: re.Pattern[str]) -> None:
+    def __init__(self, trace: Trace, secrets: Iterable[str]) -> None:
+        spellings = {form for secret in secrets for form in _forms(secret)}
+        shapes = [TOKEN_SHAPES.pattern, *(re.escape(each) for each in sorted(spellings, key=len, reverse=True))]
         self._trace = trace
-        self._secret = secret
+        self._secret = re.compile("|".join(shapes), TOKEN_SHAPES.flags)
         self.large: dict[str, bytes] = {}
 
     def clean(self, value: Any) -> Any:
@@ -87,7 +95,9 @@ class _Redaction:
 
 
 def _placeholder(found: re.Match[str]) -> str:
-    return "<redacted:" + "token".ljust(len(found[0]) - len("<redacted:>"), "_") + ">"
+    size = len(found[0])
+    named = "<redacted:token" if size > len("<redacted:token") else "<redacted"
+    return named[: size - 1].ljust(size - 1, "_") + ">"
 
 
 def write_pinned(folder: Path, name: str, lines: bytes, large: Iterable[bytes]) -> Path:

@@ -51,7 +51,7 @@ def book(city: str) -> str:
     return f"{city} is booked, token sk-abcdefghijklmnopqrstuvwxyz, for alice@example.com"
 
 
-script = [{"calls": [{"book": {"city": "Oslo"}}]}, "Done."]
+script = [{"calls": [{"book": {"city": "Oslo"}}]}, "Done, with sk-abcdefghijklmnopqrstuvwxyz for Ada Byron."]
 agent = Agent(name="travel", model=ScriptedGenerator(script), tools=[book], engine={"traces": "runs"})
 if __name__ == "__main__":
     agent.run_sync("Book Oslo")
@@ -133,13 +133,17 @@ def test_an_agents_run_is_pinned_without_its_secrets(project: Project) -> None:
     assert named.returncode == 2
     assert "--module mymodule:agent" in named.stderr
     agent = ["--module", "trip.py:agent"]
-    added = project.refold("test", "add", "runs", *agent, "--redact", "alice@example.com", "--json")
+    added = project.refold(
+        "test", "add", "runs", *agent, "--redact", "alice@example.com", "--redact", "Ada Byron", "--json"
+    )
     assert added.returncode == 0, added.stderr
     told = json.loads(added.stdout)
     assert (told["passes"], told["test"]) == (True, "tests/runs/test_book_oslo.py")
     text = (project.folder / told["trace"]).read_text()
-    assert "sk-abc" not in text
-    assert "alice@example.com" not in text
+    row = (project.folder / told["dataset"]).read_text()
+    for secret in ("sk-abc", "alice@example.com", "Ada Byron"):
+        assert secret not in text + row
+    assert json.loads(row)["target"] == "Done, with <redacted:token_____________> for <redacte>."
     assert "<redacted:token" in text
     Trace.load(project.folder / told["trace"]).check()
     assert project.pytest()[0] == 0

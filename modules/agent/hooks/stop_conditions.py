@@ -51,7 +51,7 @@ class StopCondition:
         if not callable(func):
             raise TypeError(f"a stop condition must be a function of steps, got {type(func).__name__}")
         if isinstance(func, Hook):
-            raise TypeError(f"{func.name!r} is a hook, which takes events rather than steps; pass it in hooks=[...]")
+            raise TypeError(f"{func.name!r} is a hook and no function of steps; pass it in hooks=[...]")
         self.func = func
         self.name = name or str(getattr(func, "__name__", type(func).__name__))
         self.catch = catch

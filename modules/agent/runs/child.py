@@ -18,6 +18,8 @@ from ..loop.module import AgentLoop
 from ..loop.setup import current_setup, overrides_of
 from ..subagents.report import last_words, unsuccessful
 from ..tools import Tool
+from ..tools.names import VALID_NAME, function_name
+from ..tools.schema import ToolDefinitionError
 from ..trajectory.recorded_child import RecordedChild, usage_of
 from ..trajectory.trajectory import Out, Trajectory
 from .agent_protocol import RunsGoals
@@ -142,7 +144,9 @@ def tool_of(
     agent: RunsGoals[Any], name: str | None, description: str | None, parameters: type[BaseModel] | None
 ) -> Tool[..., Any]:
     """Return an agent as a tool; see `Agent.as_tool`."""
-    name, of_agent = name or agent.name, AgentTool(agent, parameters)
+    name, of_agent = function_name(agent.name) if name is None else name, AgentTool(agent, parameters)
+    if not VALID_NAME.fullmatch(name):
+        raise ToolDefinitionError(name, "models take names of 1 to 64 letters, digits, _ and -")
     description = description or agent.description or f"Hands a task to the agent {agent.name}."
     if parameters is None:
         return Tool.from_callable(of_agent.on_task, name=name, description=description)

@@ -18,6 +18,7 @@ from ..loop.per_turn import PerTurn
 from ..loop.policy import Policy, approval_hooks, check_names, hooks_of
 from ..loop.setup import Setup, Transfer
 from ..tools import Tool
+from ..tools.names import function_name
 from ..trajectory.steps_by_run import StepsByRun
 from .handoff import Handoff, as_handoff
 
@@ -107,4 +108,4 @@ def _transfer_tool(handoff: Handoff[Any]) -> Tool[..., Any]:
 
     about = handoff.description or handoff.agent.description
     description = f"Hand the conversation over to the agent {name}." + (f" {about}" if about else "")
-    return Tool.from_callable(transfer, name=f"transfer_to_{name}", description=description)
+    return Tool.from_callable(transfer, name=function_name(f"transfer_to_{name}"), description=description)

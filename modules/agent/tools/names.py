@@ -57,6 +57,17 @@ def wire_name(name: str, namespace: tuple[str, ...] = ()) -> str:
     return _SEPARATOR.join([*segments, name])
 
 
+def function_name(name: str) -> str:
+    """Return a free text, such as an agent's name, as a name that models take.
+
+    Raises WireNameError if it has no letter and no digit.
+    """
+    made = name if VALID_NAME.fullmatch(name) else _UNSAFE.sub("_", name).strip("_")[:MAX_WIRE_NAME]
+    if not made:
+        raise WireNameError(f"The name {name!r} has no letter or digit of which a tool's name can be made.", name)
+    return made
+
+
 def _cut(segment: str, length: int) -> str:
     """Return the segment in at most `length` characters.
 

@@ -14,7 +14,16 @@ from rich.text import Text
 
 from ...engine import UNANSWERED, AgentModule
 from ...testing.golden import TraceTestError, check_golden
-from ...testing.pin import DATASET, add_row, case_code, dataset_row, name_of, trim_and_redact, write_pinned
+from ...testing.pin import (
+    DATASET,
+    add_row,
+    case_code,
+    dataset_row,
+    name_of,
+    redacted_result,
+    trim_and_redact,
+    write_pinned,
+)
 from ...traces import Trace
 from ..errors import InputError
 from ..input.module_import import importable, is_agent, load_object
@@ -57,7 +66,7 @@ def pin_run(trace: Trace, pin: Pin, as_json: bool) -> int:
     wanted = None if pin.expect is None else repr(expect)
     code.write_text(case_code(name, trace.run_id, imports, module, wanted), encoding="utf-8")
     pinned = Trace.load(path)
-    target = expect if pin.expect is not None else (trace.end or {}).get("final_result")
+    target = expect if pin.expect is not None else redacted_result(trace, pin.redact)
     add_row(row, dataset_row(pinned, name, target))
     if as_json:
         write_json({"trace": str(path), "test": str(code), "dataset": str(row), "passes": not problem, "why": problem})

@@ -209,5 +209,5 @@ def test_a_rule_is_a_sync_function() -> None:
 
     with pytest.raises(TypeError, match="must be a sync function of state and meter, got the async later"):
         StopRule(later)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"'named' is a hook, .* pass it in hooks="):
+    with pytest.raises(TypeError, match=r"'named' is a hook .* pass it in hooks="):
         StopCondition(StopRule(lambda state, meter: True, name="named"))

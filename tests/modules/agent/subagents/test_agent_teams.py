@@ -16,6 +16,7 @@ from refold.modules.agent import (
     GenerationDelta,
     Message,
     RunContext,
+    ScriptedGenerator,
     Tool,
     ToolCall,
     Toolset,
@@ -130,6 +131,17 @@ async def test_as_tool_sets_name_description_and_parameters() -> None:
     assert "number" in bad
     (child,) = children(trajectory)
     assert child.final_state["inputs"] == {"number": 7, "urgent": False}
+
+
+def test_an_agents_name_becomes_one_that_models_take() -> None:
+    helper = Agent(name="My helper!", model=ScriptedGenerator(["Done."]))
+    lead = Agent(name="lead", model=ScriptedGenerator(["Done."]), tools=[helper], handoffs=[helper])
+    assert [each.wire_name for each in lead.all_tools] == ["My_helper"]
+    assert list(lead.module().first.setup.handoffs) == ["transfer_to_My_helper"]
+    with pytest.raises(TypeError, match="letters, digits, _ and -"):
+        helper.as_tool("my helper")
+    with pytest.raises(ValueError, match="no letter or digit"):
+        Agent(name="?!", model=ScriptedGenerator([])).as_tool()
 
 
 async def test_a_typed_output_is_the_result_as_json() -> None:
