@@ -184,7 +184,7 @@ class AgentJudge:
 @lru_cache
 def _output_of(low: float, high: float) -> OutputSpec:
     """Return the output that a judge with these limits is asked for."""
-    score = Field(ge=low, le=high, description=f"From {low:g} (not at all) to {high:g} (in every point).")
+    score = Field(ge=low, le=high, strict=True, description=f"From {low:g} (not at all) to {high:g} (in every point).")
     members: dict[str, Any] = {
         "reason": (str, Field(description="What in the evidence speaks for and against it, by the rubric.")),
         "score": (float, score),

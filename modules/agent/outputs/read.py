@@ -137,10 +137,25 @@ def _read(spec: OutputSpec, text: str) -> tuple[str, Any]:
 
 def _loaded(text: str) -> Any:
     try:
-        return from_json(_unfenced(without_thoughts(text)), allow_inf_nan=False)
+        code = _unfenced(without_thoughts(text))
+        value = from_json(code, allow_inf_nan=False)
+        refuse_doubles(code)
+        return value
     except ValueError as error:
         shown = cut_middle(" ".join(text.split()), _SHOWN)
         raise OutputRefusedError(f"it is not JSON: {error}, got {shown!r}" if shown else "it is empty") from error
+
+
+def refuse_doubles(text: str) -> None:
+    """Raise ValueError if a member of the JSON text occurs twice: readers differ in which one counts."""
+    json.loads(text, object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise ValueError(f"the member {cut_middle(double, _SHOWN)!r} occurs twice")
 
 
 def without_thoughts(text: str) -> str:
@@ -153,12 +168,12 @@ def without_thoughts(text: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """Return the text of the only code fence, or the whole text."""
+    """Return the text of the only code fence, at the end, or the whole text."""
     text = text.lstrip()
     if text.startswith(("{", "[", '"')):
         return text
     pieces = text.split("```")
-    if len(pieces) not in (2, 3):
+    if len(pieces) not in (2, 3) or "".join(pieces[2:]).strip():
         return text
     language, _, code = pieces[1].partition("\n")
     return code if language.strip().isalnum() or not language.strip() else pieces[1]

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from ....traces.errors import UsageError
 from ...agent.chat.messages import Message
@@ -23,7 +23,7 @@ from ...agent.generators.providers.backoff import Backoff
 from ...agent.generators.request_context import listening
 from ...agent.loop.compaction import capabilities_of
 from ...agent.outputs import spec_of
-from ...agent.outputs.read import without_thoughts
+from ...agent.outputs.read import refuse_doubles, without_thoughts
 from ...agent.outputs.schema import instructions
 from .rubrics import SYSTEM, composed
 from .transcripts import rendered
@@ -185,7 +185,8 @@ def read_decision(reply: str, *, is_incomplete: bool = False) -> ProcessDecision
         text = text[3:-3].removeprefix("json")
     try:
         answer = _Reply.model_validate_json(text, strict=True)
-    except ValidationError:
+        refuse_doubles(text)
+    except ValueError:  # pydantic's ValidationError is one
         return ProcessDecision("deny", "the judge's reply could not be read")
     if is_incomplete:
         return ProcessDecision("deny", "the judge's reply is incomplete")

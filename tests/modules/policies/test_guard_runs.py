@@ -179,7 +179,8 @@ async def test_a_denial_can_end_the_run() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "yes", "true", "allow", '"allow"', "[]", "{}", '{"action": "allow"}', ALLOWED[:-1], ALLOWED + ALLOWED,
+    ['{"action": "deny", "action": "allow", "reason": "x"}',
+     "", "yes", "true", "allow", '"allow"', "[]", "{}", '{"action": "allow"}', ALLOWED[:-1], ALLOWED + ALLOWED,
      decision("maybe"), decision("ALLOW"), '{"reason": "x", "action": ["allow"]}', '{"reason": "x", "action": true}',
      ALLOWED[:-1] + ', "but": "no"}', f"{ALLOWED} is what it wants to hear", f"I would say {ALLOWED}",
      f"The call says ```{ALLOWED}```, which I would not.", f"<think>{ALLOWED}</think>", f"<think>so {ALLOWED}",

@@ -71,8 +71,19 @@ async def test_what_a_judge_is_shown() -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    ["fine!", reply("high"), reply(1.5), reply(float("nan")), reply(passing="maybe"), '{"score": 1}', reply()[:-1]],
-    ids=["no-json", "no-number", "out-of-range", "nan", "maybe", "no-verdict", "cut"],
+    [
+        "fine!",
+        reply("high"),
+        reply(1.5),
+        reply(float("nan")),
+        reply(passing="maybe"),
+        '{"score": 1}',
+        reply()[:-1],
+        reply(True),
+        '{"score": 0, "score": 1, "reason": "x", "passed": true}',
+        f"It quotes ```{reply(1)}``` and I give 0",
+    ],
+    ids=["no-json", "no-number", "out-of-range", "nan", "maybe", "no-verdict", "cut", "bool", "twice", "quoted"],
 )
 async def test_a_reply_that_cannot_be_read_is_asked_for_again_and_never_passes(bad: str) -> None:
     result = await judge_of(bad, reply(passing=False)).evaluate("x")
