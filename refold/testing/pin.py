@@ -49,9 +49,7 @@ def trim_and_redact(trace: Trace, steps: int | None = None, secrets: Iterable[st
 def redacted_result(trace: Trace, secrets: Iterable[str] = ()) -> Any:
     """Return the final result of a run as its copy has it."""
     result = (trace.end or {}).get("final_result")
-    if is_blob(result):
-        result = orjson.loads(trace.blob(result["$blob"]))
-    return _Redaction(trace, secrets).clean(result)
+    return _Redaction(trace, secrets).opened(result)
 
 
 def _forms(secret: str) -> list[str]:
@@ -79,6 +77,10 @@ class _Redaction:
         self._trace = trace
         self._secret = re.compile("|".join(shapes), TOKEN_SHAPES.flags)
         self.large: dict[str, bytes] = {}
+
+    def opened(self, value: Any) -> Any:
+        """Return a value without secrets, a large one in place of its reference."""
+        return self.clean(orjson.loads(self._trace.blob(value["$blob"])) if is_blob(value) else value)
 
     def clean(self, value: Any) -> Any:
         """Return a value without secrets."""
