@@ -49,7 +49,7 @@ def test_what_is_no_module_is_refused(wrong: Any) -> None:
 def test_a_reason_in_capitals_is_refused_with_the_one_to_write(reason: StopReason) -> None:
     with pytest.raises(AttributeError, match=f"write StopReason.{reason}"):
         getattr(StopReason, reason.upper())
-    with pytest.raises(ValueError, match=f"write '{reason}'"):
+    with pytest.raises(ValueError, match=f"Write '{reason}'"):
         StopReason(reason.upper())
     assert StopReason(str(reason)) is reason
 

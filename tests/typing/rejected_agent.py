@@ -62,7 +62,7 @@ def open_db() -> Db:
 
 async def runs(desk: Agent[str, Db]) -> None:
     found = Agent(name="t", tools=[find])
-    await found.run("go", deps=Db("x"), model=3)  # expect: call-overload
+    await found.run("go", deps=Db("x"), model=3)  # expect: arg-type
     await found.run("go")  # expect: call-arg
     await found.run("go", deps=3)  # expect: arg-type
     found.run_sync("go")  # expect: call-arg

@@ -20,7 +20,7 @@ def test_the_readmes_agent_is_killed_and_carries_on_as_shown(
     terminal: Callable[..., Any], lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REFOLD_YES")  # the page says --yes
-    (code,) = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    (code,) = re.findall(r"^```python[^\n]*\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     (shown,) = re.findall(r"^```console\n(\$ CRASH=1.*?)^```$", README, re.MULTILINE | re.DOTALL)
     (lab / "trip.py").write_text(code)
     first, *printed = shown.splitlines()

@@ -135,7 +135,7 @@ def test_without_a_handler_the_run_waits_and_one_warning_says_what_to_do(caplog:
     assert result.status is RunStatus.waiting
     (told,) = [record for record in caplog.records if record.name == "refold.runs"]
     assert all(str(request.prompt) in told.message for request in result.waiting)
-    assert "engine.resume(trace" in told.message
+    assert "resume(trace, answer)" in told.message
 
 
 def test_the_time_of_the_handler_counts_for_no_budget() -> None:
