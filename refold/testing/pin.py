@@ -79,7 +79,10 @@ class _Redaction:
         self.large: dict[str, bytes] = {}
 
     def opened(self, value: Any) -> Any:
-        """Return a value without secrets, a large one in place of its reference."""
+        """Return a value without secrets, and in place of a reference.
+
+        A reference stands for a large value.
+        """
         return self.clean(orjson.loads(self._trace.blob(value["$blob"])) if is_blob(value) else value)
 
     def clean(self, value: Any) -> Any:

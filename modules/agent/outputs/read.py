@@ -147,7 +147,10 @@ def _loaded(text: str) -> Any:
 
 
 def refuse_doubles(text: str) -> None:
-    """Raise ValueError if a member of the JSON text occurs twice: readers differ in which one counts."""
+    """Raise ValueError if a member of the JSON text occurs twice.
+
+    Readers differ in which one counts.
+    """
     json.loads(text, object_pairs_hook=_unique)
 
 
@@ -168,7 +171,10 @@ def without_thoughts(text: str) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """Return the text of the only code fence, at the end, or the whole text."""
+    """Return the text of the only code fence, or all.
+
+    A fence counts at the end of the text alone.
+    """
     text = text.lstrip()
     if text.startswith(("{", "[", '"')):
         return text

@@ -58,7 +58,7 @@ def wire_name(name: str, namespace: tuple[str, ...] = ()) -> str:
 
 
 def function_name(name: str) -> str:
-    """Return a free text, such as an agent's name, as a name that models take.
+    """Return a free text as a name that models take.
 
     Raises WireNameError if it has no letter and no digit.
     """
