@@ -12,8 +12,8 @@ from typer.main import get_command
 from refold.cli.app import app
 
 RULES = load_rules()
-MOST = {"pages": 1000, "docstrings": 1950, "errors": 1700, "help": 0}
-"""The most findings of each kind, rounded up. Write less of them, and lower the number; it never rises."""
+MOST = {"pages": 640, "docstrings": 1844, "errors": 1534, "help": 0}
+"""The most findings of each kind. Write less of them, and lower the number; it never rises."""
 
 
 def pages() -> Iterator[Path]:
